@@ -145,8 +145,8 @@ def test_an_unknown_member_of_an_option_is_rejected_in_the_house_style():
         (lambda: Imex(channels=[0]), "channels is not a member of Imex (did you mean 'channel_ids'?)"),
         (
             lambda: PluginConfig(resources={}),
-            "resources is not a member of PluginConfig: the plugin reads it, warns and ignores it, so resources "
-            "keep their names. Remove it",
+            "resources is not a member of PluginConfig: the plugin warns about it and ignores it, so resources keep "
+            "their names. Remove it",
         ),
         (lambda: PluginConfig(version="v1"), "version is not a member of PluginConfig"),
         (lambda: Toleration(keys="a"), "keys is not a member of Toleration (did you mean 'key'?)"),

@@ -20,7 +20,7 @@ _SETTINGS, _INVENTORY = "_gpu_rules", "_gpu_inventory"
 
 
 class GpuRules(metaclass=ShortErrors):
-    """The rules that check objects with GPUs. They apply to every object of an app, even one of another library.
+    """The rules that check objects with GPUs. They apply to every object of an app, even if another library creates it.
 
     ``gpu_constructs.synth`` always checks the rules. If the app contains constructs of this library, ``app.synth()``
     and ``app.synth_yaml()`` check them too. Call ``GpuRules.enforce(app)`` for an app that contains none, for
@@ -32,7 +32,7 @@ class GpuRules(metaclass=ShortErrors):
     def enforce(app: App, *, ignore: Sequence[str] = (), inventory: GpuInventory | None = None) -> None:
         """Check the rules each time cdk8s renders an app. Raise an error if an object breaks a rule.
 
-        If the check cannot determine whether an object breaks a rule, it causes a warning.
+        If the library cannot determine whether an object breaks a rule, it warns.
 
         Args:
             app: The App. A second call for the same App replaces the earlier settings.
@@ -45,7 +45,9 @@ class GpuRules(metaclass=ShortErrors):
             GpuConstructsError: If ``app`` is not an App, or ``ignore`` contains an unknown code.
         """
         if not isinstance(app, App):
-            raise GpuConstructsError(f"app must be a cdk8s App, got {type(app).__name__}. Pass the App of the charts")
+            raise GpuConstructsError(
+                f"app must be a cdk8s App, got {type(app).__name__}. Pass the App that contains the charts"
+            )
         fields.arguments(GpuRules.enforce, {"ignore": ignore, "inventory": inventory})
         require_codes("ignore", ignore)
         setattr(app, _SETTINGS, RuleSettings(ignore=frozenset(ignore), inventory=inventory))

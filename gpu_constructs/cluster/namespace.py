@@ -20,7 +20,7 @@ QUOTA_NAME = "namespace-quota"
 LIMITS_NAME = "container-limits"
 
 STATES_NO_NAMESPACE = "_gpu_constructs_states_no_namespace"
-"""Attribute of a Chart. If it is set, neither the Chart nor a workload in it sets a namespace, and ``synth`` warns."""
+"""Attribute that marks a Chart if neither the Chart nor a workload in it sets a namespace. ``synth`` then warns."""
 
 PodSecurityLevel = Literal["privileged", "baseline", "restricted"]
 
@@ -64,7 +64,7 @@ class GpuNamespace(GpuObject):
 
         Raises:
             GpuConstructsError: If the name is not a DNS label, the level is unknown, ``labels`` contains a label of the
-                level, or Kubernetes does not count a key of the quota.
+                level, or Kubernetes would accept a key of the quota but never count it.
 
         Source:
             Kubernetes documentation, "Pod Security Admission"

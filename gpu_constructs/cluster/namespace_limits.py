@@ -37,8 +37,8 @@ def _check_resource(where: str, name: str) -> None:
         fields.label_key(where, name)
     else:
         raise GpuConstructsError(
-            f"{where} must not contain {name!r}, because every container without a value would get one. Request it in "
-            "the containers that need it"
+            f"{where} must not contain {name!r}, because every container that sets no value would get this resource. "
+            "Request it in the containers that need it"
         )
 
 
@@ -95,7 +95,7 @@ class NamespaceQuota(fields.Options):
         for key, amount in self.hard.items():
             _check_key(key)
             _check_amount(f"resource_quota.hard[{key!r}]", key, amount)
-            yield key in counted, f"resource_quota.hard must not contain {key!r}, which 'gpus' or 'device_classes' set"
+            yield key in counted, f"resource_quota.hard must not contain {key!r}, because another option sets it"
         yield not counted and not self.hard, "resource_quota must contain at least one limit. Leave it out for no quota"
 
     def _counted(self) -> dict[str, int]:
@@ -177,11 +177,11 @@ def _check_key(key: str) -> None:
 
 
 def namespace_quota(given: NamespaceQuota | Amounts | None) -> NamespaceQuota | None:
-    """Return a quota of the user as a ``NamespaceQuota``. Return None if the user sets no quota.
+    """Return the user's quota as a ``NamespaceQuota``. Return None if the user sets no quota.
 
-    The user can also pass a mapping with the keys of a ResourceQuota.
+    The argument can also be a mapping with the keys of a ResourceQuota.
 
     Raises:
-        GpuConstructsError: If ``NamespaceQuota`` raises it.
+        GpuConstructsError: If ``NamespaceQuota`` would reject a key or an amount.
     """
     return given if isinstance(given, NamespaceQuota) or given is None else NamespaceQuota(hard=given)

@@ -35,9 +35,8 @@ class GpuPriorityClasses(GpuObject):
     """Three PriorityClasses for GPU pods: servers rank above notebooks, and notebooks rank above batch jobs.
 
     Emits the PriorityClasses ``<prefix>-serving``, ``<prefix>-notebook`` and ``<prefix>-batch``. They are
-    cluster-scoped, and none of them is the default of the cluster. The scheduler evicts pods for any resource that a
-    new pod lacks. A pod of these classes can therefore also evict pods that have no class because it needs CPU or
-    memory.
+    cluster-scoped, and none of them is the default of the cluster. If a pod of these classes lacks any resource, even
+    CPU or memory, the scheduler can evict pods that have no class.
 
     Attributes:
         serving: Name of the class for servers. Pass it as ``priority_class_name``.

@@ -53,7 +53,7 @@ class NvidiaRuntimeClass(GpuObject):
 def runtime_class_name(given: object, platform: Platform) -> str | None:
     """Return the ``runtimeClassName`` of a GPU pod: the name that the user sets, otherwise the name for the platform.
 
-    Return None if the platform needs none.
+    Return None if the platform needs no runtime class.
     """
     if given is None:
         return platform.runtime_class

@@ -148,7 +148,7 @@ def security_context(given: Installation, component: Component, delivery: Delive
     if not needed.are_in(own):
         why = ", ".join(component.needs_rights_for(delivery.uses))
         raise GpuConstructsError(
-            f"{component._NAME}.security_context must hold {needed} for {why}, got {dict(own)!r}. Remove it to get "
+            f"{component._NAME}.security_context must contain {needed} for {why}, got {dict(own)!r}. Remove it to get "
             "the rights that the configuration needs"
         )
     return dict(own)
@@ -224,10 +224,9 @@ def daemonset(
 def _affinity(given: Installation, component: str, delivery: Delivery) -> Mapping[str, Any] | None:
     """Return the affinity of a DaemonSet, with a rule that prevents two configurations on one node.
 
-    If a node changes its configuration, the new pods start only after the old pods end.
-
-    An old plugin removes the socket of a new one when it exits. The kubelet then marks all GPUs of the node as
-    unhealthy. An old MPS control daemon stops the server that a new one started.
+    If a node changes its configuration, the new pods therefore start only after the old pods end. Otherwise, an old
+    plugin would remove the socket of the new plugin when it exits, and the kubelet would mark all GPUs of the node as
+    unhealthy. An old MPS control daemon would stop the server that the new daemon started.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/plugin/server.go;

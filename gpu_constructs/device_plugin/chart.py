@@ -56,9 +56,10 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
     Emits these objects into one file:
 
     - the Namespace and the RuntimeClass, if you pass their names.
-    - a ConfigMap ``nvidia-device-plugin-config`` and a DaemonSet ``nvidia-device-plugin``. Several configurations have
-      one pair each.
-    - for GPU Feature Discovery, as many DaemonSets ``nvidia-device-plugin-gpu-feature-discovery``, and their RBAC.
+    - a ConfigMap ``nvidia-device-plugin-config`` and a DaemonSet ``nvidia-device-plugin``. With ``Configs.named``, each
+      configuration has its own pair.
+    - for GPU Feature Discovery, RBAC objects and a DaemonSet ``nvidia-device-plugin-gpu-feature-discovery``. With
+      ``Configs.named``, each configuration has its own DaemonSet.
     - the DaemonSet ``nvidia-device-plugin-mps-control-daemon``, if a configuration shares GPUs by MPS.
     - for Node Feature Discovery, its CRDs, master, garbage collector and worker. It publishes the node label
       ``nvidia.com/gpu.present``.
@@ -97,16 +98,18 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
     ) -> None:
         """Create the objects of the chart.
 
-        The options of pods apply to all pods of GPU programs in the chart. The default of ``priority_class_name`` is
-        ``system-node-critical``, as in the chart of NVIDIA, because no GPU pod starts without the plugin. The default
-        of ``resources`` is a request of 10m CPU and 64Mi, and a limit of 512Mi. It has no CPU limit, which would only
-        delay allocations. The MPS control daemon has no limit, because all its clients end with it.
+        The further keyword arguments are options for all pods of GPU programs in the chart. The default of
+        ``priority_class_name`` is ``system-node-critical``, as in the chart of NVIDIA, because no GPU pod starts
+        without the plugin. The default of ``resources`` is a request of 10m CPU and 64Mi, and a limit of 512Mi, without
+        a CPU limit, which would only delay allocations. The MPS control daemon has no limit, because all its clients
+        end if it ends.
 
-        The pods also tolerate ``CriticalAddonsOnly``. Their default ``affinity`` selects the nodes that Node Feature
-        Discovery found. An empty affinity selects all nodes. Several configurations add their own condition to it.
-        ``tolerations`` also apply to Node Feature Discovery, and ``node_selector`` does not. If ``runtime_class`` is a
-        name or the platform has one, the chart creates the RuntimeClass. It does not create a given
-        ``NvidiaRuntimeClass``. ``update_strategy`` must not surge.
+        The pods also tolerate ``CriticalAddonsOnly``. Their default ``affinity`` selects the nodes on which Node
+        Feature Discovery found a GPU. An empty affinity selects all nodes. If there are several configurations, each
+        adds a condition on its node label to the affinity. ``tolerations`` also apply to Node Feature Discovery, and
+        ``node_selector`` does not. If ``runtime_class`` is a name or the platform has one, the chart creates the
+        RuntimeClass. If you pass an ``NvidiaRuntimeClass``, the chart creates no other one. ``update_strategy`` must
+        not set ``max_surge``.
 
         Args:
             scope: The cdk8s App.
@@ -119,7 +122,7 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
             name: Prefix of the names of all objects.
             instance: Value of the label ``app.kubernetes.io/instance``. None: the ID of the chart.
             config: Full configuration, or ``Configs.named(...)`` for several, which the node label
-                ``nvidia.com/device-plugin.config`` selects. It excludes the next five keywords.
+                ``nvidia.com/device-plugin.config`` selects. Do not set it together with one of the next five keywords.
             sharing: Sharing of GPUs. None: ``Sharing.none()``.
             mig_strategy: MIG strategy: ``none``, ``single`` or ``mixed``. None: ``none``. With ``single`` and
                 ``mixed``, the pods run privileged or with SYS_ADMIN, which the container toolkit of the platform needs
@@ -219,7 +222,7 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """DaemonSet of the device plugin or, if there is none, of GPU Feature Discovery. For ``add_json_patch``."""
+        """DaemonSet of the device plugin, for ``add_json_patch``. If there is none, that of GPU Feature Discovery."""
         if self._main is not None:
             return self._main
         for construct in self.node.find_all():
@@ -229,7 +232,7 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
 
 
 def _surroundings(namespace: object, runtime_class: object, given: Installation, manifests: Manifests) -> Surroundings:
-    """Return the namespaces and the RuntimeClass that the chart creates, each as construct class and name, by ID."""
+    """Return the construct class and the name of each Namespace and RuntimeClass that the chart creates, by ID."""
     of_discovery = None if given.discovery is None else given.discovery.namespace
     other = None if of_discovery == given.namespace else of_discovery
     named = {"namespace": namespace, "node-feature-discovery-namespace": other}

@@ -1,4 +1,4 @@
-"""Converters for values of the device plugin's Helm chart that its table of keys cannot express."""
+"""Conversion of Helm values of the device plugin that needs code. The table of chart keys describes the others."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> s
 
 
 def _overrides(read: Reading, served: _Served) -> _Overrides:
-    """Return the values that the Helm chart writes as environment variables, which override each file."""
+    """Return the Helm values that the chart passes as environment variables. They override the configuration files."""
     found: dict[str, tuple[str, Any]] = {}
     for section in _FILE:
         for member, (path, value) in read.members(section).items():
@@ -183,7 +183,7 @@ def _overrides(read: Reading, served: _Served) -> _Overrides:
 def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overrides) -> PluginConfig:
     """Return a plugin configuration in which the values of ``overrides`` replace those of the file.
 
-    The plugin would silently prefer these values too, because they are environment variables.
+    The plugin also uses these values in place of the file, because the chart passes them as environment variables.
     """
     for setting, (path, value) in overrides.items():
         stated = attrgetter(setting)(config)
@@ -261,9 +261,9 @@ def _strategies(read: Reading) -> list[FallbackStrategy]:
 
 
 def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
-    """Return the features that external files can enable, unless a value decides them for all files.
+    """Return the features for which the pods need rights because external configuration files can enable them.
 
-    MPS is not one of them if config-manager would fail with it, because it cannot have worked.
+    The result omits features that a Helm value already sets for all files, and MPS if config-manager fails with it.
     """
     strategy = "flags.plugin.device_list_strategy"
     decided: dict[Use, str] = {"mig": "flags.mig_strategy", "volume-mounts": strategy, "cdi": strategy}

@@ -26,7 +26,7 @@ _SHORTEST_SLEEP = timedelta(seconds=1)
 
 
 def _key(key: str, env: str, *more: str, default: Any = None) -> Any:
-    """Return a dataclass field that stores its key in the file, and the environment variables that override the key."""
+    """Return a dataclass field with its key in the file, and with the environment variables that override the key."""
     return dataclasses.field(default=default, metadata={"key": key, "env": env, "more_env": more})
 
 
@@ -176,8 +176,8 @@ class Flags(_Section):
     Attributes:
         mig_strategy: Names under which nodes advertise MIG devices: ``single`` (``nvidia.com/gpu``), ``mixed`` (one
             name for each profile, such as ``nvidia.com/mig-1g.5gb``) or ``none``, which ignores MIG. None: ``none``.
-        fail_on_init_error: Whether a pod fails on a node without a usable GPU, until it has one. None: True. With
-            False, the pod runs and does nothing.
+        fail_on_init_error: Whether a pod fails on a node without a usable GPU. None: True. With False, the pod runs and
+            does nothing.
         mps_root: Directory of the MPS control daemon on the node. None: ``/run/nvidia/mps``, the default of the chart.
         nvidia_driver_root: Root directory of the driver files on the node. None: ``/``.
         nvidia_dev_root: Root directory of the device nodes on the node. None: the root of the driver.
@@ -258,7 +258,7 @@ class PluginConfig(_Section):
     """
 
     _NOT_TAKEN: ClassVar[dict[str, str]] = {
-        "resources": "the plugin reads it, warns and ignores it, so resources keep their names. Remove it"
+        "resources": "the plugin warns about it and ignores it, so resources keep their names. Remove it"
     }
 
     flags: Flags = dataclasses.field(default=Flags())
@@ -278,13 +278,13 @@ class PluginConfig(_Section):
             ),
             (
                 self.sharing.vram_unit is not None and mig == "single",
-                "flags.mig_strategy must not be 'single' with Sharing.vram_units, which needs one memory size for "
-                "each node. Use 'mixed'",
+                "flags.mig_strategy must not be 'single' with Sharing.vram_units, because MIG devices differ in "
+                "memory. Use 'mixed'",
             ),
             (
                 named and mig != "mixed",
-                f"sharing.resources names {next(iter(named), None)!r}, which exists with flags.mig_strategy 'mixed' "
-                f"only, got {mig!r}",
+                f"sharing.resources names {next(iter(named), None)!r}, which needs flags.mig_strategy 'mixed', got "
+                f"{mig!r}. Set 'mixed'",
             ),
         ]
 
@@ -332,7 +332,7 @@ class PluginConfig(_Section):
             ),
         )
         ignored = (
-            f"of the device plugin, which {release.version} would ignore or reject. Remove it, or use a later release"
+            f"of the device plugin: release {release.version} ignores or rejects it. Remove it, or use a later release"
         )
         fields.refuse_first((is_late, f"{field} needs release {first} {ignored}") for is_late, field, first in late)
 

@@ -37,9 +37,9 @@ _HOMES = {
     **dict.fromkeys(_STRATEGIES, "sharing"),
 }
 _IGNORED = {
-    "resources": "the plugin reads it, warns and ignores it, so resources keep their names. Delete it",
-    "rename": "the plugin reads it, warns and ignores it. Delete it, or use renameByDefault",
-    "devices": "the plugin reads it, warns and shares every device alike. Delete it",
+    "resources": "the plugin warns about it and ignores it, so resources keep their names. Delete it",
+    "rename": "the plugin warns about it and ignores it. Delete it, or use renameByDefault",
+    "devices": "the plugin warns about it, and shares all devices in the same way. Delete it",
 }
 _INDENT = re.compile(r"^[ \t]+(?=[^\s#])", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^%", re.MULTILINE)
@@ -94,7 +94,7 @@ class PluginYaml(Dialect):
         directive = _DIRECTIVE.search(text)
         if directive:
             line = line_of(text, directive.start())
-            problem = "have no directives, most of which the plugin rejects. Delete the line"
+            problem = "have no YAML directives, because the plugin rejects most of them. Delete the line"
             raise GpuConstructsError(f"line {line}: text must {problem}")
         return super().root(text)
 
@@ -232,7 +232,8 @@ def _sharing(value: Value) -> Sharing:
     given = [key for key in members if not (key == "mps" and members[key].is_null)]
     if len(given) > 1:
         raise members["timeSlicing"].refuse(
-            "sharing must contain timeSlicing or mps: with both, the plugin silently uses mps. Delete one of them"
+            "sharing must contain only one of timeSlicing and mps: with both, the plugin silently uses mps. Delete one "
+            "of them"
         )
     return _replicated(members[given[0]], _STRATEGIES[given[0]]) if given else Sharing.none()
 
@@ -305,6 +306,6 @@ class _PluginFile(PluginYaml):
         if home:
             problem = f", and the plugin would ignore it there. It belongs to {home}"
         else:
-            problem = ", the plugin would skip it silently"
+            problem = ", so the plugin would silently skip it"
             problem += fields.did_you_mean(key, keys) or f"; it has {', '.join(keys)}"
         return f"{key_in_words(key)} is not a key of {where}{problem}"

@@ -87,11 +87,12 @@ class Configs(fields.Options):
         return [
             (
                 self.config_map is None or self.configs,
-                "configs must contain only config_map for an external delivery. Use Configs.external",
+                "configs must contain config_map and no configurations, because an existing ConfigMap contains them. "
+                "Use Configs.external",
             ),
             (
                 self.default is None and not self.fallback_strategies,
-                "configs.default must have a value without fallback_strategies: config-manager fails on "
+                "configs.default must have a value if fallback_strategies is empty: otherwise, config-manager fails on "
                 "every node without a label. Use a key of the ConfigMap",
             ),
         ]
@@ -100,11 +101,12 @@ class Configs(fields.Options):
         names = list(self.configs)
         yield (
             self.config_map is not None or self.flags != Flags() or self.may_use,
-            "configs.config_map, flags and may_use are for Configs.external. Remove them",
+            "configs.config_map, flags and may_use are only for Configs.external. Remove them",
         )
         yield (
             self.fallback_strategies,
-            "configs.fallback_strategies are for Configs.external: other deliveries have a default. Remove them",
+            "configs.fallback_strategies are only for Configs.external, because other configurations have a default. "
+            "Remove them",
         )
         yield not names, f"configs must contain at least one configuration, got {dict(self.configs)!r}"
         firsts = {object_suffix(name): name for name in reversed(names)}
@@ -112,7 +114,7 @@ class Configs(fields.Options):
             first = firsts[object_suffix(name)]
             yield (
                 first != name,
-                "configs must have names that differ in letters and digits, for the names of their objects, got "
+                "configs must have names that differ in letters and digits, because names of objects contain them, got "
                 f"{first!r} and {name!r}",
             )
         yield (
@@ -125,9 +127,10 @@ class Configs(fields.Options):
     @classmethod
     @short_errors
     def named(cls, configs: Mapping[str, PluginConfig], *, default: str) -> Configs:
-        """Create a setting in which each configuration has its own DaemonSets.
+        """Create configurations that each have their own DaemonSets.
 
-        They run on the nodes whose label ``nvidia.com/device-plugin.config`` is the name of the configuration.
+        The DaemonSets run on the nodes whose label ``nvidia.com/device-plugin.config`` is the name of the
+        configuration.
 
         The default also applies to nodes without the label and nodes with an unknown name. No pod needs access to the
         Kubernetes API, and the file of a pod does not change while it runs. A change of a configuration restarts only
@@ -147,7 +150,7 @@ class Configs(fields.Options):
         *,
         default: str,
     ) -> Configs:
-        """Create a setting in which config-manager of NVIDIA selects the configuration in each pod.
+        """Create configurations from which NVIDIA's config-manager selects one in each pod.
 
         The Helm chart of NVIDIA works in the same way.
 
@@ -174,7 +177,7 @@ class Configs(fields.Options):
         flags: Flags | None = None,
         may_use: Sequence[Use] = (),
     ) -> Configs:
-        """Create a setting in which config-manager selects a configuration from an existing ConfigMap.
+        """Use an existing ConfigMap, from which NVIDIA's config-manager selects a configuration in each pod.
 
         The library does not check the files. A change of a file has an effect only after the pods restart.
 

@@ -287,8 +287,8 @@ def _impossible(
     return [
         (
             "cdi" in uses and not platform.supports_cdi,
-            f"{_cdi(flags, strategies)} cannot work on {platform}: a CDI spec would name host "
-            "paths that exist from Talos 1.13 on. Use 'envvar'",
+            f"{_cdi(flags, strategies)} cannot work on {platform}: a CDI spec would name host paths that exist only "
+            "from Talos 1.13 on. Use 'envvar'",
         ),
         (
             # The library does not know whether external files use these features.
@@ -297,8 +297,8 @@ def _impossible(
         ),
         (
             "cdi-cri" in uses and platform.kubernetes == "1.27",
-            f"device_list_strategy 'cdi-cri' cannot work on {platform}: the kubelet passes CDI devices from Kubernetes "
-            "1.28 on. Use 'cdi-annotations'",
+            f"device_list_strategy 'cdi-cri' cannot work on {platform}: the kubelet passes CDI devices only from "
+            "Kubernetes 1.28 on. Use 'cdi-annotations'",
         ),
     ]
 

@@ -158,8 +158,8 @@ def _conflicts(given: Installation) -> Iterable[fields.Conflict]:
     return [
         (
             given.labeler is not None and given.discovered_by == "none",
-            "gpu_feature_discovery needs Node Feature Discovery, got False. Remove node_feature_discovery to "
-            "install it, set node_feature_discovery='external' if the cluster has one, or set "
+            "gpu_feature_discovery needs Node Feature Discovery, got node_feature_discovery=False. Remove this option "
+            "to install it, set node_feature_discovery='external' if the cluster has one, or set "
             "gpu_feature_discovery=False",
         ),
         (
@@ -169,7 +169,7 @@ def _conflicts(given: Installation) -> Iterable[fields.Conflict]:
         ),
         (
             surge not in (None, 0, "0%"),
-            "update_strategy must not surge: two plugins on a node use the same socket, which the old one "
+            "update_strategy must not set max_surge: two plugins on a node use the same socket, which the old plugin "
             f"removes when it ends, got max_surge={surge!r}. Use max_unavailable",
         ),
         *(
@@ -268,7 +268,7 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
 
     Raises:
         GpuConstructsError: The name of a DaemonSet or Deployment is longer than a label value can be, or a
-            configuration has the name of a program suffix.
+            configuration has the same name as the suffix of a program.
     """
     made = [(m["kind"], m["metadata"].get("namespace"), m["metadata"]["name"]) for m in manifests]
     fields.refuse_first(
@@ -290,7 +290,7 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _longest_name(manifest: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of an object, and its longest text that Kubernetes limits: its name or a label value."""
+    """Return the kind of an object, and the longest of its name and label values."""
     metadata = manifest["metadata"]
     return manifest["kind"], max([metadata["name"], *metadata.get("labels", {}).values()], key=len)
 

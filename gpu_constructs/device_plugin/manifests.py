@@ -145,7 +145,7 @@ def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
 
 
 def _mps_volumes(root: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the volumes with pipes and shared memory of a node, for the plugin and the MPS control daemon."""
+    """Return the volumes for the pipes and the shared memory of MPS, which the plugin and the MPS daemon mount."""
     return {
         "mps-root": _host_path(root, "DirectoryOrCreate", "/mps"),
         # No type: the init container of the daemon mounts this path.

@@ -57,8 +57,8 @@ class Component(fields.Options):
     """The options of the pods of one program, which override those of the chart.
 
     Attributes:
-        env: Environment variables to add. A variable that silently overrides the configuration is an error. Set its
-            option in the configuration.
+        env: Environment variables to add. A variable that would silently override the configuration is an error. In
+            that case, set the option in the configuration.
         host_network: Whether the pods use the network of the node, for example if pod addresses are scarce.
         node_selector: Node labels to select, besides those of the chart.
         resources: Requests and limits of the main container, in place of those of the chart.
@@ -142,10 +142,9 @@ class DevicePlugin(Component):
             flags.
         cdi_disable_hooks: OCI hooks to omit in CDI specs, such as ``enable-cuda-compat``, or ``["all"]``. It needs
             release 0.20.0 or later.
-        dp_disable_healthchecks: XIDs that do not make a GPU unhealthy, or ``"all"``. The plugin always ignores 13, 31,
-            43, 45, 68 and 109.
-        dp_enable_healthchecks: XIDs among these six (13, 31, 43, 45, 68, 109) that make a GPU unhealthy, or ``"all"``
-            of them.
+        dp_disable_healthchecks: XIDs (error numbers of the driver) that do not make a GPU unhealthy, or ``"all"``. The
+            plugin always ignores 13, 31, 43, 45, 68 and 109, except those in ``dp_enable_healthchecks``.
+        dp_enable_healthchecks: XIDs among these six that make a GPU unhealthy, or ``"all"`` of them.
         kubelet_device_plugins_dir: Plugin directory of the kubelet on the node. ``/var/lib/kubelet/device-plugins`` by
             default. k0s and MicroK8s use another directory.
 
@@ -204,14 +203,17 @@ class DevicePlugin(Component):
         fields.refuse_first(
             (
                 is_late,
-                f"device_plugin.{option} needs release {first} of the device plugin, which {release.version} would "
-                "ignore or reject. Remove it, or use a later release",
+                f"device_plugin.{option} needs release {first} of the device plugin: release {release.version} ignores "
+                "or rejects it. Remove it, or use a later release",
             )
             for is_late, option, first in late
         )
         for flag in self.cdi_feature_flags:
             if flag not in release.cdi_feature_flags:
-                warn(f"device_plugin.cdi_feature_flags: release {release.version} of the device plugin skips {flag!r}")
+                warn(
+                    f"device_plugin.cdi_feature_flags: release {release.version} of the device plugin ignores the "
+                    f"unknown flag {flag!r}"
+                )
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables for settings that the configuration file does not have."""
@@ -224,8 +226,8 @@ class GpuFeatureDiscovery(Component):
     """The options of the pods of GPU Feature Discovery, which override those of the chart.
 
     Attributes:
-        vgpu: Whether to find vGPUs, which needs a privileged container to read the whole PCI configuration space.
-            Without it, the program logs an error and omits the vGPU labels.
+        vgpu: Whether to label vGPUs. The container is then privileged, because it must read the whole PCI configuration
+            space. With False, the program logs an error and omits the vGPU labels.
     """
 
     vgpu: bool = False

@@ -1,4 +1,4 @@
-"""Converters for Helm values of Node Feature Discovery that the table of keys of NVIDIA's chart cannot express."""
+"""Conversion of Helm values of Node Feature Discovery that needs code. The table of chart keys describes the others."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def node_feature_discovery(
     lives_in = read.get("nfd.namespaceOverride") or namespace
 
     def install(**members: Any) -> NodeFeatureDiscovery:
-        """Raise an error for options of Node Feature Discovery that the library cannot install."""
+        """Return the options of Node Feature Discovery. Raise an error if the library cannot install them."""
         given = NodeFeatureDiscovery(**members)
         nfd.node_feature_discovery(
             given, release=release, namespace=lives_in, default_prefix="nfd", instance="nfd", tolerations=()
@@ -299,11 +299,11 @@ def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
 
 
 def _of_budget(read: Reading, path: str) -> dict[str, Any]:
-    """Return the options of a disruption budget, with ``min_available`` of the chart if the values set no number."""
+    """Return the options of a disruption budget. If the values set no number, it has the chart's ``min_available``."""
     most = read.get(f"{path}.maxUnavailable")
     if most is not None and f"{path}.minAvailable" not in read:
         read.refuse(
-            f"{path}.maxUnavailable", "must have minAvailable: null with it, because the default of the chart is 1"
+            f"{path}.maxUnavailable", "needs minAvailable: null, because the chart sets minAvailable to 1 by default"
         )
         return {"max_unavailable": None, "min_available": 1}
     return {"min_available": read.get(f"{path}.minAvailable", 1)} if most is None else {}

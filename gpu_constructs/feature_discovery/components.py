@@ -36,8 +36,8 @@ class NfdComponent(NfdOptions):
         extra_envs: Environment variables, each as text or an ``EnvValue``.
         host_network: Whether the pods use the network of the node. If several components do, their ports must be
             different.
-        host_users: False to run the pods in their own user namespace. It excludes ``host_network``. None: the default
-            of Kubernetes, which is the namespace of the host.
+        host_users: False to run the pods in their own user namespace. Do not set False together with ``host_network``.
+            None: the default of Kubernetes, which is the namespace of the host.
         dns_policy: DNS policy: ``ClusterFirst``, ``ClusterFirstWithHostNet`` or ``Default``. None: the policy with
             which the pods can resolve the names of Services.
         port: Port of metrics and health checks. None: 8080. The option needs NFD 0.18.0 or later.
@@ -58,10 +58,10 @@ class NfdComponent(NfdOptions):
         node_selector: Node labels to select.
         tolerations: Tolerations of the pods, besides those of the chart.
         affinity: Affinity of the pods, as in a manifest. It replaces the default of the library.
-        liveness_probe: Fields of the liveness probe with numbers, such as ``periodSeconds``. They override the defaults
-            of the library.
-        readiness_probe: Fields of the readiness probe with numbers, such as ``periodSeconds``. They override the
-            defaults of the library.
+        liveness_probe: Numeric fields of the liveness probe, such as ``periodSeconds``. They override the defaults of
+            the library.
+        readiness_probe: Numeric fields of the readiness probe, such as ``periodSeconds``. They override the defaults of
+            the library.
         network_policy: Network policy of the pods. None: no policy.
 
     Raises:
@@ -107,12 +107,12 @@ class NfdComponent(NfdOptions):
             ),
             (
                 self.host_network and self.network_policy is not None,
-                f"{name}.network_policy must be absent with host_network, where it has no effect",
+                f"{name}.network_policy must be absent with host_network, which makes it ineffective",
             ),
             (
                 context.get("privileged") and context.get("allowPrivilegeEscalation", False) is False,
-                f"{name}.security_context must also contain 'allowPrivilegeEscalation': None with privileged: "
-                "Kubernetes rejects a privileged container without privilege escalation",
+                f"{name}.security_context must also contain 'allowPrivilegeEscalation': None with 'privileged': True, "
+                "because Kubernetes rejects a privileged container without privilege escalation",
             ),
         ]
 
@@ -186,10 +186,9 @@ class NfdMaster(NfdDeployment):
         enable_taints: Whether to apply the taints of NodeFeatureRules to nodes.
         nfd_api_parallelism: Number of nodes that the master updates in parallel. None: 10.
         replica_count: Number of pods. If there are several pods, only the elected leader works, and the others wait.
-        startup_probe: Fields of the startup probe with numbers. They override the default of the library: 30 failures.
-        liveness_probe: Fields of the liveness probe with numbers. They override the defaults of Kubernetes.
-        readiness_probe: Fields of the readiness probe with numbers. They override the default of the library: 10
-            failures.
+        startup_probe: Numeric fields of the startup probe. They override the default of the library: 30 failures.
+        liveness_probe: Numeric fields of the liveness probe. They override the defaults of Kubernetes.
+        readiness_probe: Numeric fields of the readiness probe. They override the default of the library: 10 failures.
         extra_args: Command-line flags: logging flags, ``-kubeconfig`` and ``-informer-page-size``.
         affinity: Affinity of the pods, as in a manifest. None: the pods prefer control plane nodes.
 
@@ -254,10 +253,10 @@ class NfdWorker(NfdDaemonSet):
             not have this directory.
         mount_features_d: Whether to mount ``/etc/kubernetes/node-feature-discovery/features.d``, which can contain
             files with further features of the node. The chart of NFD always mounts it.
-        liveness_probe: Fields of the liveness probe with numbers. They override the default of the library: a delay of
-            10 seconds.
-        readiness_probe: Fields of the readiness probe with numbers. They override the defaults of the library: a delay
-            of 5 seconds, and 10 failures.
+        liveness_probe: Numeric fields of the liveness probe. They override the default of the library: a delay of 10
+            seconds.
+        readiness_probe: Numeric fields of the readiness probe. They override the defaults of the library: a delay of 5
+            seconds, and 10 failures.
         update_strategy: Update strategy of the DaemonSet. The default replaces pods on a tenth of the nodes at a time.
         extra_args: Command-line flags: logging flags and ``-kubeconfig``.
 
@@ -294,10 +293,10 @@ class NfdGarbageCollector(NfdDeployment):
     Attributes:
         interval: Time between two searches for objects whose deletion the garbage collector missed.
         replica_count: Number of pods. All pods work at the same time.
-        liveness_probe: Fields of the liveness probe with numbers. They override the default of the library: a delay of
-            10 seconds. The option needs NFD 0.18.0 or later.
-        readiness_probe: Fields of the readiness probe with numbers. They override the default of the library: a delay
-            of 5 seconds. The option needs NFD 0.18.0 or later.
+        liveness_probe: Numeric fields of the liveness probe. They override the default of the library: a delay of 10
+            seconds. The option needs NFD 0.18.0 or later.
+        readiness_probe: Numeric fields of the readiness probe. They override the default of the library: a delay of 5
+            seconds. The option needs NFD 0.18.0 or later.
         extra_args: Command-line flags: logging flags, ``-kubeconfig`` and ``-list-size``.
 
     Raises:
@@ -337,10 +336,10 @@ class NfdTopologyUpdater(NfdDaemonSet):
         kubelet_pod_resources_sock_path: Path of the socket for pod resources on the node. The pod mounts the directory
             of the socket, so that it finds the new socket after a restart of the kubelet.
         pod_set_fingerprint: Whether to publish a fingerprint of the pods that the updater counts.
-        liveness_probe: Fields of the liveness probe with numbers. They override the default of the library: a delay of
-            10 seconds.
-        readiness_probe: Fields of the readiness probe with numbers. They override the defaults of the library: a delay
-            of 5 seconds, and 10 failures.
+        liveness_probe: Numeric fields of the liveness probe. They override the default of the library: a delay of 10
+            seconds.
+        readiness_probe: Numeric fields of the readiness probe. They override the defaults of the library: a delay of 5
+            seconds, and 10 failures.
         extra_args: Command-line flags: logging flags, ``-kubeconfig``, ``-no-publish`` and ``-api-auth-token-file``.
 
     Raises:

@@ -345,15 +345,15 @@ def master_config(
             *(
                 (
                     _GPU_DOMAIN not in allowed and _denies_ours(domain),
-                    f"{field} must not deny {_GPU_DOMAIN!r}, {_WHY}, got {domain!r}. Name {_GPU_DOMAIN!r} among the "
-                    "extra domains as well",
+                    f"{field} must not deny {_GPU_DOMAIN!r}, {_WHY}, got {domain!r}. Remove it, or also add "
+                    f"{_GPU_DOMAIN!r} to the extra label domains",
                 )
                 for domain in denied
             ),
             (
                 not lease > renew > 1.2 * retry > timedelta(0),
-                "master.config.leaderElection must have leaseDuration above renewDeadline, and that above 1.2 times "
-                "retryPeriod, else the master does not start, got "
+                "master.config.leaderElection must have leaseDuration above renewDeadline, and renewDeadline above 1.2 "
+                "times retryPeriod. Otherwise, the master does not start, got "
                 f"{', '.join(f'{key} {value}' for key, value in election.items())}",
             ),
         ]
@@ -373,7 +373,7 @@ def _hides_the_mark(field: str, config: Config) -> Iterator[fields.Conflict]:
 
 
 def check_namespace(master: Config, namespace: str) -> None:
-    """Raise unless the configuration of the master includes its own namespace, in which the workers create objects.
+    """Raise an error if the configuration of the master excludes the namespace in which the workers create objects.
 
     Raises:
         GpuConstructsError: The file selects namespaces by name, and does not select the namespace of the master.
@@ -387,6 +387,6 @@ def check_namespace(master: Config, namespace: str) -> None:
         if expression.get("key") == _NAMESPACE_NAME and expression.get("operator") == "In"
     ]
     fields.refuse_first(
-        (namespace not in names, f"{field} must take the namespace {namespace!r} of the workers, {_WHY}, got {names}")
+        (namespace not in names, f"{field} must select the namespace {namespace!r} of the workers, {_WHY}, got {names}")
         for names in named
     )

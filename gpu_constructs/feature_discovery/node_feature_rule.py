@@ -40,8 +40,8 @@ class NodeFeatureRule(GpuObject):
             rules: Rules, in the order in which Node Feature Discovery applies them. If two rules set the same label,
                 the later one has priority.
             name: Name of the object. None: the ID of the construct.
-            extra_label_ns: Label domains of Kubernetes that the master allows by its option ``extra_label_ns``. The
-                default is none.
+            extra_label_ns: Label domains of Kubernetes that the master allows through its option ``extra_label_ns``.
+                Empty by default.
 
         Raises:
             GpuConstructsError: There is no rule, Kubernetes would reject the name, or the master would ignore a label.

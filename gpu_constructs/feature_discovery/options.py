@@ -74,8 +74,8 @@ def check_flags(field: str, arguments: Sequence[str]) -> None:
             raise GpuConstructsError(f"{where} must not contain -{flag}{then(taken[flag])}")
         if flag not in known:
             raise GpuConstructsError(
-                f"{where} must be a flag of nfd-{component.replace('_', '-')}, which exits on any other, got -{flag}"
-                f"{fields.did_you_mean(flag, known)}"
+                f"{where} must be a flag of nfd-{component.replace('_', '-')}, which exits if it gets an unknown flag, "
+                f"got -{flag}{fields.did_you_mean(flag, known)}"
             )
 
 
@@ -222,7 +222,7 @@ CHECKS: Mapping[str, fields.Check] = {
     "update_interval": _span,
     "watch_namespace": fields.unless("*", fields.dns_label),
 }
-"""Checks of options, by the name of the option in any class, for options whose type alone does not check the value."""
+"""Checks of options whose type does not fully check the value, by name of the option. They apply to every class."""
 
 
 # --- options ---------------------------------------------------------------------------------------------------
@@ -333,7 +333,8 @@ class NfdPodDisruptionBudget(NfdOptions):
     Attributes:
         min_available: Number or percentage (``"50%"``) of pods that must stay. None: 1 if ``max_unavailable`` is None
             too.
-        max_unavailable: Number or percentage of pods that a drain can evict. It excludes ``min_available``.
+        max_unavailable: Number or percentage of pods that a drain can evict. Do not set it together with
+            ``min_available``.
         unhealthy_pod_eviction_policy: ``AlwaysAllow`` always evicts unhealthy pods. ``IfHealthyBudget`` does so only
             if enough other pods are healthy.
 

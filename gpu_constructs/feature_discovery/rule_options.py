@@ -55,12 +55,12 @@ def check_operands(field: str, operands: Sequence[str], operator: str, kind: str
 
 
 def check_domain(where: str, key: str, own: Sequence[str] = (nfd_labels.DOMAIN,), extra: Sequence[str] = ()) -> None:
-    """Raise for a key of a node in a domain in which the master of NFD (Node Feature Discovery) does not write.
+    """Raise an error for a key in a domain that the master of NFD (Node Feature Discovery) ignores.
 
     Args:
         where: Path of the key in messages.
         key: Key of a label, an annotation, a taint or an extended resource.
-        own: Prefixes in domains of Kubernetes in which the master writes.
+        own: Prefixes of keys in domains of Kubernetes that the master accepts.
         extra: Domains that the master allows by its option ``extra_label_ns``.
 
     Raises:
@@ -194,8 +194,8 @@ class FeatureMatch(fields.Options):
 class FeatureRule(fields.Options):
     """A rule of a ``NodeFeatureRule``: what a node gets if its features match.
 
-    A node matches if every item of ``match_features`` matches, and every item of at least one list in ``match_any``. A
-    rule with neither matches every node. A value ``@<domain>.<feature>.<element>`` stands for the value of that
+    A node matches if all items of ``match_features`` match, and all items of at least one list in ``match_any``. A rule
+    without these two options matches every node. A value ``@<domain>.<feature>.<element>`` stands for the value of that
     feature.
 
     Attributes:

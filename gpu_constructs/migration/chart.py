@@ -35,7 +35,8 @@ class Chart:
         keys: Keys of the Helm values that the chart reads, by dotted path.
         flags: Command-line flags of the program that the chart installs, by the long form of the flag.
         structs: Names of the option classes, by the keyword or member that accepts them.
-        meant: Keys that users probably mean, by a key that they write but that the chart does not have.
+        meant: Corrections of keys that the chart does not have: the key that users probably mean, by the key that they
+            write.
     """
 
     name: str
@@ -98,7 +99,7 @@ class Reading(Values):
 
     Attributes:
         keys: Rows of the table of keys, by dotted path.
-        said: Settings in the command-line flags of the program, by keyword or member, each with its key. They take
+        said: Settings from command-line flags in the Helm values, by keyword or member, each with its key. They take
             precedence over the other values.
     """
 
@@ -155,7 +156,7 @@ class Reading(Values):
     def converted(self, path: str, convert: str, into: str, value: Any, *, has_default: bool = False) -> Any:
         """Convert a Helm value to the value of a keyword, and return it. Return None if the value is empty or rejected.
 
-        An empty value has a meaning only if it replaces a default of the chart, or for a converter of this chart.
+        An empty value counts only if it replaces a default of the chart, or if this chart has its own converter.
 
         Args:
             path: Key of the value.

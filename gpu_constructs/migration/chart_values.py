@@ -24,7 +24,7 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "map": ("a mapping", (Mapping,)),
 }
 _FEW, _NEAR = 2, 0.75
-PARENT = "it holds keys of the chart. Pass the part of the values below"
+PARENT = "it contains keys of the chart. Pass only the values below"
 _NOTHING: Mapping[str, Any] = {"bool": False, "text": "", "list": (), "map": {}}
 
 
@@ -86,7 +86,7 @@ class Values:
         if key is None:
             self._refuse_unknown(path, value, keys)
         elif key.releases and self.release not in key.releases:
-            problem = f"is not a key of release {self.release}, which would skip it silently. Leave it out"
+            problem = f"is not a key of release {self.release}, which would silently skip it. Leave it out"
             self.refuse(path, problem, is_ignored=True)
         elif not key.why_not:
             self._keep(path, key, value)
@@ -102,21 +102,21 @@ class Values:
                 value, path, near, lambda name: _is_read(f"{path[: path.rfind('.') + 1]}{name}", keys)
             ):
                 near, hint = path, f": {PARENT} {path!r}"
-            self.refuse(path, f"is not a key of the chart, which would skip it silently{hint}", is_ignored=not near)
+            self.refuse(path, f"is not a key of the chart, which would silently skip it{hint}", is_ignored=not near)
         elif value is not None or path != "global":
             self.refuse(path, f"must be a mapping, got {shown(value)}: the chart would fail. Leave it out")
 
     def _keep(self, path: str, key: Key, value: Any) -> None:
         words, types = _TYPES[key.type]
         if value in (None, "") and path.endswith(("image.repository", "image.pullPolicy")):
-            self.refuse(path, "is not convertible: the chart would render nothing there. Leave it out")
+            self.refuse(path, "is not convertible, because the chart would render an empty value. Leave it out")
         elif _is_nothing(value, key.type):
             self._read[path] = _NOTHING.get(key.type) if key.default else key.null
         elif isinstance(value, Mapping) and key.no_map:
             self.refuse(path, key.no_map, is_ignored=True)
         elif not isinstance(value, types) or (key.type.startswith("number") and isinstance(value, bool)):
             self.refuse(path, f"must be {words}, got {shown(value)}{way_out(value, key.type)}")
-        elif value != {} or not key.default:  # Helm lays an empty mapping over the chart's: nothing changes.
+        elif value != {} or not key.default:  # An empty mapping does not change the default.
             self._read[path] = coalesced(key.default, value)
 
     def refuse(self, path: str, problem: str, *, is_ignored: bool = False) -> None:
@@ -143,8 +143,8 @@ class Values:
         if self._problems.is_strict:
             self._problems.add(
                 path,
-                f"values.{path} {problem}: the chart silently uses the former. Keep one of them, or pass strict=False "
-                "to use the former here too",
+                f"values.{path} {problem}: the chart silently uses values.{path}. Keep one of the two, or pass "
+                f"strict=False to use values.{path} here too",
                 is_droppable=False,
             )
         else:
@@ -245,9 +245,9 @@ def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
 
 
 def _elsewhere(section: str, word: str, names: Iterable[str]) -> list[str]:
-    """Return the keys with a given last word in the sections around a given section.
+    """Return the keys that end in ``word`` and are in ``section`` or in a section that contains it.
 
-    If there are none, return the keys with this word in all sections, or an empty list if there are many.
+    If there are none, return the keys that end in ``word`` in any section, or an empty list if there are many.
     """
     same = [name for name in names if name.rpartition(".")[2] == word]
     around = [name for name in same if f"{section}.".startswith(name[: -len(word)])]

@@ -1,4 +1,4 @@
-"""Converters of Helm values to the keywords of this library, by the names in the tables."""
+"""Functions that convert Helm values to keywords of this library. The tables of chart keys refer to them by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ It gets the name of a keyword and the Helm value, and returns the keyword's valu
 def _texts(field: str, given: Mapping[Any, Any]) -> None:
     for pair in given.items():
         for text in pair:
-            refuse_if(not isinstance(text, str), field, f"hold text, got {text!r}. Quote it")
+            refuse_if(not isinstance(text, str), field, f"be text, got {text!r}. Quote it")
 
 
 def _pod_option(field: str, given: Any) -> None:
@@ -94,7 +94,7 @@ def _seconds(field: str, text: str) -> int:
 
 
 def words(field: str, text: str) -> list[str]:
-    """Return the words in a text that separates them by commas."""
+    """Split a text at commas, and return the words."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 

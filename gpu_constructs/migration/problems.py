@@ -182,9 +182,9 @@ class Problems:
 
 
 def _known(path: str, paths: Mapping[str, int]) -> str:
-    """Return the path in a list that is equal to a path or above it. If there are several, return the longest one.
+    """Return the path in ``paths`` that is equal to ``path`` or contains it. If several do, return the longest one.
 
-    Return an empty text if there is none.
+    Return an empty text if none does.
     """
     around = (one for one in paths if path == one or path.startswith((f"{one}.", f"{one}[")))
     return max(around, key=len, default="")

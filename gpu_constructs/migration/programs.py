@@ -31,7 +31,7 @@ def arguments(
     while place < len(words):
         word, key = words[place], f"{path}[{place}]"
         if not isinstance(word, str) or not word.startswith("-") or not word.strip("-"):
-            read.refuse(key, f"must be a flag, got {word!r}: the exporter stops reading there")
+            read.refuse(key, f"must be a flag, got {word!r}: the exporter ignores it and all later arguments")
             return
         flag, is_joined, value = word.lstrip("-").partition("=")
         following = words[place + 1] if place + 1 < len(words) else None

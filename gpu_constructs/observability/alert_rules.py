@@ -18,7 +18,7 @@ Severity = Literal["critical", "warning", "info"]
 
 DEVICE_PLUGIN = ".*nvidia-device-plugin.*"
 NO_DEVICE_PLUGIN = ".*(mps-control-daemon|feature-discovery).*"
-"""Pattern of DaemonSet names that resemble the plugin's name. The alerts exclude them, as they can have no pods."""
+"""Pattern of names of other DaemonSets in the plugin's chart. The alerts exclude them, as they can have no pods."""
 
 _LONGEST_INTERVAL = 120
 _FEWEST_SCRAPES = 4
@@ -43,7 +43,8 @@ class Options(NamedTuple):
         device_plugin: Name of the DaemonSet of the device plugin, or a regular expression for it. If None, there are no
             alerts about the device plugin.
         kube_state_metrics: Whether kube-state-metrics runs in the cluster.
-        power: ``PowerLimit`` of all nodes, or several of them by a regular expression of node names.
+        power: ``PowerLimit`` for all nodes, or each ``PowerLimit`` by a regular expression of the names of its nodes.
+            None: no alerts about power limits.
         leave_out: Names of rules to omit.
         severities: Severities that replace the defaults, by name of the alert.
         runbook_url: Address of the runbook. If None, alerts have no link to a runbook.
@@ -95,7 +96,7 @@ def gpu_rules(series: GpuSeries, options: Options) -> list[Rule]:
 
     Raises:
         GpuConstructsError: If the options of the exporter disable a metric that a rule needs, the scrape interval is
-            too long, or no rule has a name of ``options.leave_out`` or ``options.severities``.
+            too long, or ``options.leave_out`` or ``options.severities`` contains an unknown rule.
     """
     known = {
         "leave_out": (options.leave_out, RULE_NAMES),
@@ -124,13 +125,15 @@ def _check_series(series: GpuSeries, options: Options) -> None:
         )
     if isinstance(options.power, Mapping) and series.job is None and series.dialect == "nvidia_smi":
         raise GpuConstructsError(
-            "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got "
-            f"{len(options.power)} by node. Give the exporter a scrape object, such as scrape='ServiceMonitor'"
+            "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got a "
+            f"mapping with {len(options.power)} of them. Give the exporter a scrape object, such as "
+            "scrape='ServiceMonitor'"
         )
     ignored = options.thresholds.vram_ignored_namespaces
     if ignored and series.pods == "none":
         raise GpuConstructsError(
-            f"thresholds.vram_ignored_namespaces must be empty for an exporter that names no pods, got {list(ignored)}"
+            "thresholds.vram_ignored_namespaces must be empty for an exporter whose series name no pods, got "
+            f"{list(ignored)}"
         )
 
 
@@ -248,9 +251,9 @@ def _window(number: int, series: GpuSeries) -> str:
 
 
 def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the query terms and the matchers of the temperature alerts for ``temperatures_by_model``.
+    """Return the query terms and the PromQL matchers for the option ``temperatures_by_model``.
 
-    The query terms compare each GPU model with its own temperatures. The PromQL matchers select the GPUs of each model.
+    The query terms compare each GPU model with its own temperatures. The matchers select the GPUs of each model.
     """
     by_model = thresholds.temperatures_by_model or {}
     patterns = [_glob(pattern) for pattern in by_model]
@@ -311,8 +314,8 @@ def _refuse_missing(rules: Sequence[Rule], series: GpuSeries) -> None:
     concerned = list(dict.fromkeys(rule.name for rule in rules if rule.needs - series.metrics))
     more = "give the exporter metrics='recommended'" if series.dialect == "dcgm" else "make the exporter query them"
     raise GpuConstructsError(
-        f"exporter must export the metrics of the rules, got none of {listed}{then(more)}, or leave the rules out with "
-        f"leave_out={concerned}"
+        f"exporter must export the metrics of the rules, got none of {listed}{then(more)}. To omit the rules instead, "
+        f"pass leave_out={concerned}"
     )
 
 

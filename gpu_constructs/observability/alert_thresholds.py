@@ -77,9 +77,10 @@ class AlertThresholds(fields.Options):
             use 0.9 and more on purpose.
         vram_ignored_namespaces: Namespaces whose pods may fill the memory of a GPU. Needs an exporter that names pods.
         idle: Time for which a pod may have a GPU and not use it. 2 hours by default.
-        thermal_throttled_ratio: Share of time in which a GPU runs slower because of heat. 0.1 by default.
-        power_throttled_ratio: Share of time in which a GPU runs slower because of its power limit. 0.5 by default,
-            because that is the purpose of a limit.
+        thermal_throttled_ratio: Share of time in which heat slows a GPU down, above which the alert fires. 0.1 by
+            default.
+        power_throttled_ratio: Share of time in which the power limit slows a GPU down, above which the alert fires. 0.5
+            by default, because a limit slows GPUs down on purpose.
         power_throttled_utilization: Percentage of GPU use above which the alert counts throttling by the power limit.
             50 by default, because an idle RTX 3090 also reports throttling.
         power_limit_tolerance: Difference between the requested and the actual power limit that the alert accepts, in

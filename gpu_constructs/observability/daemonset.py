@@ -88,12 +88,12 @@ class DcgmSettings:
 
     Attributes:
         release: Release of the exporter, which decides the supported options.
-        metrics: Metrics that the exporter exports. Empty if the user has an own list in a ConfigMap.
+        metrics: Metrics that the exporter exports. Empty if the list of metrics is in a ConfigMap of the user.
         config_map: ConfigMap with the user's own list of metrics. None if there is no such list.
         is_profiled: Whether the pods need the profiling module.
         mapping: Options for the labels that name the pod of each GPU. None if the series name no pods.
-        remote_hostengine: ``host:port`` of another hostengine that reads the GPUs. None if the exporter reads them
-            itself.
+        remote_hostengine: ``host:port`` of a hostengine (a DCGM server) that reads the GPUs. None if the exporter reads
+            them itself.
         debug_dump: Options of the files for a bug report. None if the exporter writes no such files.
     """
 
@@ -161,18 +161,18 @@ def _check_rights(context: Mapping[str, Any], settings: DcgmSettings) -> None:
     needed = exporter_rights(is_profiled=settings.is_profiled)
     if not needed.are_in(context):
         raise GpuConstructsError(
-            f"security_context must contain {needed} for profiling metrics, got {dict(context)!r}. Leave it "
-            "out, or leave those metrics out"
+            f"security_context must contain {needed} for profiling metrics, got {dict(context)!r}. Remove "
+            "security_context, or remove the profiling metrics"
         )
     is_root = context.get("runAsUser") in (None, 0) and not context.get("runAsNonRoot")
     lost = [
-        *(["the kubelet's socket, by which the exporter finds pods"] if settings.mapping else []),
+        *(["access to the kubelet's socket, by which the exporter finds pods"] if settings.mapping else []),
         *(["SYS_ADMIN"] if settings.is_profiled else []),
     ]
     if lost and not is_root:
         warn(
-            f"security_context: only root gets {' and '.join(lost)}, got {dict(context)!r}. Remove runAsUser and "
-            "runAsNonRoot"
+            f"security_context must run the exporter as root for {' and '.join(lost)}, got {dict(context)!r}. Remove "
+            "runAsUser and runAsNonRoot"
         )
 
 
@@ -194,9 +194,9 @@ def series_of(exporter: Exporter, settings: DcgmSettings) -> GpuSeries:
 def dcgm_manifests(exporter: Exporter, settings: DcgmSettings, pods: Pods) -> Manifests:
     """Return the objects of the exporter, by construct ID.
 
-    The pods read the GPUs through the libraries of the driver, which the NVIDIA runtime mounts. They get from the
-    kubelet which pod uses which GPU. They request no GPU. They use the API server only for the labels and UIDs of pods
-    and for resource claims.
+    The pods read the GPUs through the libraries of the driver, which the NVIDIA runtime mounts. The kubelet reports to
+    them which pod uses which GPU. They request no GPU. They use the API server only for the labels and UIDs of pods and
+    for resource claims.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/templates/daemonset.yaml, docker/Dockerfile,
     pkg/cmd/app.go; @3.3.6-3.4.2:docker/dcgm-exporter-entrypoint.sh.
@@ -278,8 +278,8 @@ def _environment(exporter: Exporter, settings: DcgmSettings) -> list[dict[str, A
         # does not need this step, so the variable skips it.
         "NO_SETCAP": "true" if settings.writable_root else None,
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-        # The container sees all GPUs of the node but requests none. The image sets the same value; it is here for
-        # reviewers.
+        # The container sees all GPUs of the node but requests none. The image sets the same value. The manifest repeats
+        # it for reviewers.
         "NVIDIA_VISIBLE_DEVICES": "all",
         **(mapping.environment() if mapping else {}),
     }

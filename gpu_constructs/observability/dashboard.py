@@ -90,7 +90,7 @@ def dashboard(
 
 
 class _Board:
-    """Builds the variables and panels of the dashboard for one exporter."""
+    """A builder of the variables and panels of the dashboard for one exporter."""
 
     def __init__(self, series: GpuSeries, datasource: Mapping[str, str], kube_state_metrics: bool) -> None:
         self._series = series

@@ -115,8 +115,8 @@ class DcgmExporter(ExporterObject):
                 shared GPU gets its own series. The exporter then sees the processes of the node and reads pods from the
                 API server. If None, the default, the series of a shared GPU name only one of its pods, the last one
                 found.
-            remote_hostengine: ``host:port`` of an ``nv-hostengine`` that reads the GPUs instead, such as
-                ``nvidia-dcgm:5555``. If the address is that of a Service, the Service must send requests to the
+            remote_hostengine: ``host:port`` of an ``nv-hostengine`` (a DCGM server) that reads the GPUs instead, such
+                as ``nvidia-dcgm:5555``. If the address is that of a Service, the Service must send requests to the
                 exporter's own node (``internalTrafficPolicy: Local``). The exporter then needs no SYS_ADMIN.
             debug_dump: Whether to keep files with the readings, for a bug report, or the options of these files.
             options: Options of all exporters. For the DCGM exporter:

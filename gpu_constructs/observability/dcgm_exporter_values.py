@@ -1,4 +1,4 @@
-"""Migration from the chart of the DCGM exporter: the values that its table of keys cannot express."""
+"""Conversion of Helm values of the DCGM exporter that needs code. The table of chart keys describes the others."""
 
 from __future__ import annotations
 
@@ -103,7 +103,11 @@ def exporter_options(
         read.refuse("hostNetwork", "must be false with a port below 1024, which the exporter may not bind")
         options["host_network"] = False
     if "image.tag" in read and not read.get("image.tag"):
-        read.refuse("image.tag", f"would make the tag {read.release!r}, which no image has. Leave it out")
+        read.refuse(
+            "image.tag",
+            f"must not be empty, because the chart would then use the tag {read.release!r}, which no image has. Leave "
+            "it out",
+        )
     options["image"] = read.image(release.image.rpartition(":")[2])
     return options
 
@@ -117,14 +121,15 @@ def _port(read: Reading, flag_values: FlagValues, port: int) -> int:
     if number != str(port):
         read.refuse(
             path if path in read or "address" in flag_values else "service.port",
-            f"must match the other port: the exporter would listen on {address!r}, but probes and the Service use "
-            f"port {port}. Set both service.port and service.address",
+            f"must set the same port as the other option: the exporter would listen on {address!r}, but probes and the "
+            f"Service use port {port}. Set both service.port and service.address",
         )
         is_dropped = "service.port" in read and "service.address" not in read and "address" not in flag_values
         return 9400 if is_dropped else port
     if host not in ("", "0.0.0.0", "[::]"):
         read.refuse(
-            path, f"must name no host, got {address!r}, because the exporter would answer only there. Set ':{port}'"
+            path,
+            f"must not contain a host, got {address!r}, because the exporter would answer only there. Set ':{port}'",
         )
     return port
 
@@ -170,8 +175,8 @@ def _tls(read: Reading) -> Tls | None:
     if not read.get(path):
         read.refuse(
             "tlsServerConfig.enabled",
-            "must come with existingSecret, because the manifest would contain any other certificate, and the chart "
-            "creates another one at each render. Name a Secret, such as one of cert-manager",
+            "needs existingSecret. Without it, the certificate would be in the manifest, and the chart would create a "
+            "new one at each render. Name a Secret, such as one that cert-manager creates",
         )
         return None
     secret = read.converted(path, "dns subdomain", "secret", read.get(path))
@@ -230,7 +235,10 @@ def _mounts(read: Reading) -> tuple[list[Mount], dict[str, str]]:
     mounted = entries(read, "extraVolumeMounts", [mount] if has_list else [])
     names = [entry.get("name") for entry in volumes.values() if isinstance(entry, Mapping)]
     if "extraVolumeMounts" not in read and has_list and volume["name"] not in names:
-        read.refuse("extraConfigMapVolumes", "removes the volume of the chart's own mount. Add this volume too")
+        read.refuse(
+            "extraConfigMapVolumes",
+            "replaces the default list, which contains the volume of a default mount. Add this volume to your list",
+        )
         mounted = {}
     found, unused = mounts_of(read, volumes, mounted)
     return found, {name: key for name, key in unused.items() if name != volume["name"]}
@@ -240,13 +248,19 @@ def _kept(read: Reading, given: Sequence[Mount], own_mount: str) -> Iterator[Mou
     """Yield the volume mounts of the values, except mounts that contain only the list of metrics."""
     for mount in given:
         if mount.path in (POD_RESOURCES, "/tmp"):
-            read.refuse(mount.key, f"must have a path of its own, got {mount.path!r}, which has another mount")
+            read.refuse(
+                mount.key,
+                f"must have another path, because the library mounts its own volume there, got {mount.path!r}",
+            )
         elif mount.path == own_mount:
             continue
         elif (mount.source.get("configMap") or {}).get("name") != CHART_MAP:
             yield mount
         elif "extraVolumeMounts" in read:
-            read.refuse(mount.key, "cannot become a mount, because the ConfigMap has another name and its own mount")
+            read.refuse(
+                mount.key,
+                "is not convertible, because this library gives the ConfigMap another name and mounts it itself",
+            )
 
 
 def _security_context(read: Reading) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Migration from the chart of the DCGM exporter: list of metrics, command-line arguments, environment variables."""
+"""Conversion of Helm values of the DCGM exporter: list of metrics, command-line arguments, environment variables."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ def listed_metrics(
     if listed is None and custom:
         listed = _custom(read, custom)
     elif custom:
-        read.refuse("customMetrics", "has no effect, because arguments or mounts make the exporter read another list")
+        read.refuse(
+            "customMetrics",
+            "has no effect, because arguments or mounts make the exporter read another list. Leave it out",
+        )
     if isinstance(listed, MetricsConfigMap):
         return listed, own_mount
     kept = listed or chart_metrics(release)
@@ -166,7 +169,7 @@ def _key_of(file: str, mount: Mount) -> tuple[str, str]:
 
 
 def _custom(read: Reading, text: str) -> tuple[Metric, ...]:
-    """Return the metrics of a CSV as the exporter reads it, without lines that would end the exporter."""
+    """Return the metrics in a CSV as the exporter reads them. Skip lines with which the exporter would exit."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     indent = first[: len(first) - len(first.lstrip(" "))]
     found: dict[str, Metric] = {}
@@ -181,7 +184,7 @@ def _custom(read: Reading, text: str) -> tuple[Metric, ...]:
             found[metric.field] = metric
     if any(metric.prometheus_type != "label" for metric in found.values()):
         return tuple(found.values())
-    read.refuse("customMetrics", "holds no metric")
+    read.refuse("customMetrics", "contains no metric")
     return ()
 
 
@@ -189,7 +192,7 @@ def _metric_of(row: str, at: str, release: str) -> Metric:
     try:
         cells = [cell.strip(" ") for cell in next(csv.reader([row], strict=True))]
     except csv.Error:
-        raise GpuConstructsError(f"{at} must quote whole fields, got {shown(row.strip())}") from None
+        raise GpuConstructsError(f"{at} must have quotes only around whole fields, got {shown(row.strip())}") from None
     if len(cells) != 3:
         raise GpuConstructsError(
             f"{at} must contain field, type and help, separated by commas, got {shown(row.strip())}"
@@ -259,7 +262,7 @@ def _variables(read: Reading) -> tuple[FlagValues, dict[str, object]]:
         elif flag is None and name:
             env[name] = value
         elif flag and not isinstance(value, str):
-            read.refuse(path, f"must set {name} to a value, because it affects other settings, got a source")
+            read.refuse(path, f"must set {name} to text, because other settings depend on it, got valueFrom")
         # The exporter ignores an empty variable.
         elif flag and value and read.accepts(path, partial(_check_text, flag, str(value))):
             flag_values[flag] = path, str(value)
@@ -295,11 +298,13 @@ def _arguments(read: Reading) -> FlagValues:
         flag = by_short.get(spelt, spelt)
         row = known.get(flag)
         if row is None:
-            read.refuse(path, f"is not a flag of the exporter, which would exit{did_you_mean(spelt, [*known])}")
+            read.refuse(
+                path, f"is not a flag of the exporter, so the exporter would exit{did_you_mean(spelt, [*known])}"
+            )
             continue
         value = "true" if text is None and row.get("switch") else text
         if not value:
-            read.refuse(path, "must have a value, because the exporter would exit")
+            read.refuse(path, "must have a value, because the exporter exits without one")
         elif read.accepts(path, partial(_check_text, flag, value)):
             earlier = flag_values.get(flag, ("", ""))[1] if row.get("list") else ""
             flag_values[flag] = path, f"{earlier},{value}".strip(",")
@@ -316,7 +321,7 @@ def _hostengine(field: str, address: str) -> str:
 
 def _milliseconds(field: str, text: str) -> int:
     if not text.isdecimal() or int(text) % 1000 or not 1000 <= int(text) <= 3_600_000:
-        raise GpuConstructsError(f"it must be whole seconds in milliseconds, 1000 to 3600000, got {text!r}")
+        raise GpuConstructsError(f"it must be milliseconds that make whole seconds, from 1000 to 3600000, got {text!r}")
     return int(text) // 1000
 
 

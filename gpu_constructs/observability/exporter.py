@@ -194,8 +194,8 @@ def _check_scrape(exporter: Exporter) -> None:
         )
     if kind == "annotations" and exporter.guard.text is not None:
         raise GpuConstructsError(
-            "scrape must not be 'annotations' with tls or basic_auth, because annotations contain neither "
-            "certificates nor passwords. Use a kind that is an object, or 'none'"
+            "scrape must not be 'annotations' with tls or basic_auth, because annotations contain neither certificates "
+            "nor passwords. Use a kind that emits a scrape object, such as 'ServiceMonitor', or use 'none'"
         )
     annotations = {
         "service.annotations": service.annotations if service else {},
@@ -204,8 +204,8 @@ def _check_scrape(exporter: Exporter) -> None:
     for place, given in annotations.items():
         if exporter.scrape.is_object and given.get("prometheus.io/scrape") == "true":
             warn(
-                f"{place} holds 'prometheus.io/scrape' beside scrape={kind!r}, so a Prometheus that looks for it "
-                "scrapes the same target twice. Leave it out, or pass scrape='annotations'"
+                f"{place} contains 'prometheus.io/scrape', but the exporter also has scrape={kind!r}. A Prometheus "
+                "that reads both scrapes it twice. Remove the annotation, or pass scrape='annotations'"
             )
 
 
@@ -214,8 +214,8 @@ def probes(exporter: Exporter, alive: str, ready: str, failures: int) -> dict[st
 
     Args:
         exporter: The exporter.
-        alive: HTTP path for the liveness probe. The exporter answers it while it runs.
-        ready: HTTP path for the readiness and startup probes. The exporter answers it after its first reading.
+        alive: HTTP path for the liveness probe. The exporter answers requests to it while it runs.
+        ready: HTTP path for the readiness and startup probes. It works only after the first reading of the GPUs.
         failures: Number of failures that the startup probe allows. It runs every five seconds.
     """
     port = exporter.program.port_name

@@ -131,7 +131,7 @@ class GpuAlerts(GpuObject):
             alert_labels=alert_labels or {},
         )
         rules = gpu_rules(watched.series, options)
-        refuse_if(not rules, "leave_out", "leave at least one rule. Leave out the GpuAlerts for no rules")
+        refuse_if(not rules, "leave_out", "keep at least one rule. If you want no rules, remove the GpuAlerts")
         super().__init__(scope, id)
         self.rules = tuple(dict.fromkeys(rule.name for rule in rules))
         own = object_labels(selector_labels(name="gpu-alerts", instance=id, component="alerts"))
@@ -175,6 +175,6 @@ def _check_power_limits(given: object) -> None:
             _check_name("power_limit key", "the name of a node", nodes, "Use '.*' for all nodes")
         if not isinstance(limit, KeepsPowerLimits):
             raise GpuConstructsError(
-                f"{field} must be a PowerLimit, got {type(limit).__name__}. If node pools have different limits, map "
-                "node names to them"
+                f"{field} must be a PowerLimit, got {type(limit).__name__}. If node pools have different limits, pass "
+                "a mapping by node name"
             )

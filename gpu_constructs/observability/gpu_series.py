@@ -123,7 +123,7 @@ class GpuSeries:
         scale = quantities()[name][f"{self.dialect}_scale"] if name in quantities() else ""
         expr = f"({expr} {scale})" if scale else expr
         if boards and self.dialect == "nvidia_smi":
-            # These metrics have only the UUID of the GPU. Another metric has the other labels.
+            # These metrics identify a GPU only by its UUID. Another metric has the other labels of the GPU.
             expr = f"({expr} and on ({key}) {self.plain(GPU_INFO, boards)})"
         return Query(expr, frozenset({metric}))
 
@@ -224,7 +224,7 @@ def dcgm_series(
 def nvidia_smi_series(*, job: str | None, metrics: Collection[str], scrape_interval_seconds: int = 30) -> GpuSeries:
     """Return the series that an nvidia_gpu_exporter produces.
 
-    Their label ``node`` comes from the scrape objects of this library.
+    The label ``node`` of these series comes from the scrape objects of this library.
     """
     return GpuSeries(
         dialect="nvidia_smi",

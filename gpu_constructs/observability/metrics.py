@@ -1,6 +1,6 @@
 """Metrics of the DCGM exporter: DCGM fields that it reads from the GPUs and exports to Prometheus.
 
-If the DCGM library in the image does not know a field, the exporter ends at its start.
+If the DCGM library in the image does not know a field, the exporter exits when it starts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Metric(fields.Options):
 
     Attributes:
         field: DCGM field (``DCGM_FI_…``), or a value that the exporter computes (``DCGM_EXP_…``). It is also the name
-            of the Prometheus metric. If the image does not know the field, the exporter ends at its start.
+            of the Prometheus metric. If the image does not know the field, the exporter exits when it starts.
         prometheus_type: ``gauge``, ``counter`` or ``label``. ``label`` adds the value as a label to every other series.
             Releases before 4.8.3 also accept ``histogram`` and ``summary`` but print a plain number for them, so this
             library rejects both.
@@ -287,7 +287,8 @@ def chosen_metrics(
         known_as: Text that names the release in error messages.
 
     Raises:
-        GpuConstructsError: If no GPU supports the requested profiling metrics, or if ``exported_metrics`` raises it.
+        GpuConstructsError: If no GPU supports the requested profiling metrics, or if ``exported_metrics`` rejects a
+            metric.
     """
     can_profile = not gpu_models or _can_profile(gpu_models)
     if isinstance(given, MetricsConfigMap):
@@ -311,7 +312,7 @@ def chosen_metrics(
 
 
 def _can_profile(gpu_models: Sequence[str]) -> bool:
-    """Check whether a GPU model supports profiling. An unknown model counts as one that does."""
+    """Check whether one of the GPU models supports profiling. An unknown model counts as supporting it."""
     from gpu_constructs.catalog.gpu_models import doubt_of, has_profiling_metrics
 
     known = {model: has_profiling_metrics(model) for model in gpu_models}

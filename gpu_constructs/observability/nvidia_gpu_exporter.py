@@ -95,7 +95,7 @@ class NvidiaGpuExporter(ExporterObject):
                 no shell, so a script needs another image.
             query_field_names: Fields to query, by their names in ``nvidia-smi --help-query-gpu``. ``AUTO``, the
                 default, queries all fields that the driver knows. If the driver does not know a field, the exporter
-                ends at its start.
+                exits when it starts.
             query_field_names_exclude: Patterns of fields to omit, in which ``*`` matches any text, such as
                 ``remapped_rows.histogram.*``.
             collect_interval_seconds: Time between two readings, in seconds. 0, the default, reads the GPUs at each

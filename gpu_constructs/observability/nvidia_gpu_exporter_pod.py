@@ -72,7 +72,10 @@ def check_collection(
                 f"{keyword} needs backend='nvml', because nvidia-smi does not report it, got {backend!r}"
             )
     if compute_apps_mig and not compute_apps:
-        raise GpuConstructsError("compute_apps_mig must be False without compute_apps, whose series it labels")
+        raise GpuConstructsError(
+            "compute_apps_mig must be False without compute_apps, because it only adds a label to the series of "
+            "compute_apps"
+        )
     fields.whole_number("collect_interval_seconds", collect_interval_seconds, minimum=0, maximum=3600)
     fields.whole_number("collect_timeout_seconds", collect_timeout_seconds, minimum=1, maximum=300)
     if not collect_interval_seconds and collect_timeout_seconds >= WRITE_TIMEOUT_SECONDS:

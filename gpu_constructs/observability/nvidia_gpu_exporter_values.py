@@ -1,4 +1,4 @@
-"""Migration from the chart of nvidia_gpu_exporter: the values that its table of keys cannot express."""
+"""Conversion of Helm values of nvidia_gpu_exporter that needs code. The table of chart keys describes the others."""
 
 from __future__ import annotations
 
@@ -105,7 +105,10 @@ def _read_flags(read: Reading) -> None:
             if made is not None:
                 read.said[f"collection.{row['into']}"] = path, made
         elif "key" in row:
-            read.refuse(path, f"sets --{flag} a second time, so the exporter would exit. Set values.{row['key']}")
+            read.refuse(
+                path,
+                f"sets --{flag}, which the chart sets too, so the exporter would exit. Set values.{row['key']} instead",
+            )
         else:
             argument = f"contains {f'--{flag}' if value is None else f'--{flag}={value}'!r}"
             read.refuse(
@@ -132,7 +135,9 @@ def _queried(read: Reading, backend: Backend) -> list[str]:
     path = "queryFieldNames"
     names = [name for entry in read.get(path, ()) for name in str(entry).split(",")]
     if AUTO in names and len(names) > 1:
-        read.refuse(path, f"must be either {AUTO!r} or names, got {names!r}, because the exporter would not start")
+        read.refuse(
+            path, f"must be either {AUTO!r} or names, because the exporter does not start with both, got {names!r}"
+        )
         return [AUTO]
     known = [name for name in names if read.accepts(path, partial(exported_metrics, backend, [name]))]
     return list(dict.fromkeys(known)) or [AUTO]
@@ -147,9 +152,9 @@ def _left_out(read: Reading, backend: Backend) -> list[str]:
 def _compute_apps(read: Reading) -> bool:
     is_on, sees_all = read.get("computeApps.enabled", False), read.get("hostPID", False)
     if is_on and not sees_all:
-        read.refuse("computeApps.enabled", "shows only the exporter's own process without hostPID. Set both")
+        read.refuse("computeApps.enabled", "needs hostPID. Without it, the exporter sees only its own process")
     if sees_all and not is_on:
-        read.refuse("hostPID", "has no use without computeApps.enabled. Leave it out")
+        read.refuse("hostPID", "is necessary only for computeApps.enabled. Leave it out")
     return bool(is_on and sees_all)
 
 
@@ -198,7 +203,8 @@ def _scrape(read: Reading, collect_interval: int) -> Scrape:
         return Scrape(kind="none")
     if section == "serviceMonitor" and read.get("podMonitor.enabled"):
         read.refuse(
-            "podMonitor.enabled", "would make Prometheus scrape every GPU twice with serviceMonitor.enabled. Keep one"
+            "podMonitor.enabled",
+            "must be false with serviceMonitor.enabled. Otherwise, Prometheus scrapes every GPU twice",
         )
     members = read.members("scrape", under=f"{section}.")
     if f"{section}.interval" not in read:

@@ -96,7 +96,7 @@ def exported_metrics(
         pcie_throughput: Whether the exporter measures the PCIe traffic.
 
     Raises:
-        GpuConstructsError: If ``queried_fields`` raises it.
+        GpuConstructsError: If ``queried_fields`` rejects a field or a pattern.
     """
     options = {
         "",

@@ -195,8 +195,8 @@ class Scrape(fields.Options):
         sample_limit: Number of series in one answer above which the scrape fails. None, the default: no limit.
 
     Raises:
-        GpuConstructsError: If the kind is unknown, the timeout is above the interval, or there are options although the
-            kind is ``annotations`` or ``none``.
+        GpuConstructsError: If the kind is unknown, the timeout is above the interval, or the kind is ``annotations`` or
+            ``none``, and other options have a value.
     """
 
     kind: ScrapeKind = "ServiceMonitor"
@@ -228,7 +228,7 @@ class Scrape(fields.Options):
         has_options = any((self.labels, self.relabelings, self.metric_relabelings, *numbers, not self.honor_labels))
         yield (
             has_options and not self.is_object,
-            f"scrape must contain only its kind with {self.kind!r}, which creates no object. Choose another kind",
+            f"scrape must have no other options with {self.kind!r}, which creates no object. Remove them",
         )
 
     @classmethod

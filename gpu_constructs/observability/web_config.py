@@ -287,9 +287,8 @@ def _certificate(tls: Tls, server_name: str) -> dict[str, Any]:
 def _login(auth: BasicAuth) -> dict[str, Any]:
     if auth.secret is None:
         raise GpuConstructsError(
-            "basic_auth.secret must have a value for the scrape object, which must log in, got None. Name a Secret "
-            "with "
-            f"the keys {auth.username_key!r} and {auth.password_key!r}, or pass scrape='none'"
+            "basic_auth.secret must have a value, because the scrape object needs the password, got None. Name a "
+            f"Secret with the keys {auth.username_key!r} and {auth.password_key!r}, or pass scrape='none'"
         )
     keys = {"username": auth.username_key, "password": auth.password_key}
     return {"basicAuth": {word: {"name": auth.secret, "key": key} for word, key in keys.items()}}

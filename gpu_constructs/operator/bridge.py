@@ -81,7 +81,7 @@ def devices(given: Sequence[str]) -> str:
 
 
 def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders: str | None) -> dict[str, str]:
-    """Return the directories of the strategy ``stage`` by variable of the script. ``markers`` has none."""
+    """Return the directories for the strategy ``stage``, by variable of the script. Empty for ``markers``."""
     if strategy == "stage":
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
         stage = _stage_dir(stage, platform, apart_from=sources.values())
@@ -124,7 +124,8 @@ def _stage_dir(given: str | None, platform: Platform, *, apart_from: Iterable[st
             ),
             (
                 platform.brings_driver and not _is_below(stage, "/var"),
-                f"stage_dir must be below /var, the only part of a Talos node with writable programs, {way_out}",
+                "stage_dir must be below /var, the only writable folder of a Talos node that can contain programs, "
+                f"{way_out}",
             ),
             *(
                 (

@@ -1,4 +1,4 @@
-"""The check of values against the keys that each release of the GPU Operator's chart reads: chart_keys.yaml."""
+"""The check of Helm values against chart_keys.yaml: the keys that each release of the GPU Operator's chart reads."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def _of_section(prefix: str, values: Mapping[Any, Any], release: GpuOperatorRele
         elif "." in name:
             yield KeyProblem(
                 path,
-                f"{f'values.{prefix}'.rstrip('.')}[{name!r}] must not have dots, at which Helm does not split keys, "
-                f"got {shown(value)}. Write it nested: {_nested(name)}",
+                f"{f'values.{prefix}'.rstrip('.')}[{name!r}] must not contain dots, because Helm does not split keys "
+                f"at dots, got {shown(value)}. Write it nested: {_nested(name)}",
             )
         elif path in KEYS:
             yield from _of_key(path, value, KEYS[path], release)

@@ -49,7 +49,7 @@ class Delivery(metaclass=ShortErrors):
     def __post_init__(self) -> None:
         if type(self) is Delivery:
             raise GpuConstructsError(
-                "Delivery must come from Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...), "
+                "Delivery must come from Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...) or "
                 "Delivery.values()"
             )
 
@@ -166,7 +166,7 @@ class Delivery(metaclass=ShortErrors):
             project: Name of the AppProject of the Application.
             destination_server: Address of the cluster's API server in Argo CD. If both this option and
                 ``destination_name`` are None, the destination is the cluster in which Argo CD runs.
-            destination_name: Name of the cluster in Argo CD. It excludes ``destination_server``.
+            destination_name: Name of the cluster in Argo CD. Do not set it together with ``destination_server``.
             automated: Automatic actions: ``prune`` deletes objects that the chart no longer has, and ``self-heal``
                 reverts changes of other clients. None: you start each sync.
             retries: Number of retries after a failed sync. -1: no limit.
@@ -324,7 +324,7 @@ def _check_sync_option(field: str, option: str) -> None:
     match, name = _SYNC_OPTION.match(option), option.partition("=")[0]
     fields.refuse_first(
         [
-            (not match, f"{field} must be 'Name=value', such as 'Name=value', got {option!r}"),
+            (not match, f"{field} must be 'Name=value', such as 'Validate=false', got {option!r}"),
             (name in _TAKEN_SYNC_OPTIONS, f"{field} must not be {option!r}: {_TAKEN_SYNC_OPTIONS.get(name)}"),
         ]
     )
@@ -368,7 +368,8 @@ def _check_together(where: str, options: Mapping[str, Any]) -> None:
             ),
             (
                 server is not None and name is not None,
-                f"{where} must have destination_server or destination_name, got both, {server!r} and {name!r}",
+                f"{where} must not have both destination_server and destination_name, got {server!r} and {name!r}. "
+                "Remove one",
             ),
         ]
     )

@@ -101,7 +101,7 @@ class GpuOperator(ReadsHelmValues, GpuObject):
     ) -> None:
         """Create the objects of the delivery.
 
-        For a keyword that is None, the platform decides, otherwise the default of the chart.
+        If a keyword is None, the value that the platform needs applies, otherwise the default of the chart.
 
         Args:
             scope: Chart, or construct in a chart.
@@ -128,8 +128,8 @@ class GpuOperator(ReadsHelmValues, GpuObject):
                 uses ``envvar`` without CDI and ``cdi-annotations,cdi-cri`` with CDI.
             cdi: Whether pods receive devices by CDI. None: False before release 25.10.0 and on
                 platforms that do not support CDI, otherwise True.
-            driver: Whether the operator installs the driver. It must not on Talos.
-            toolkit: Whether the operator installs the container toolkit. It must not on Talos.
+            driver: Whether the operator installs the driver. Do not set True on Talos.
+            toolkit: Whether the operator installs the container toolkit. Do not set True on Talos.
             mig_manager: Whether the operator partitions GPUs by the label ``nvidia.com/mig.config``. Off on Talos.
             gpu_feature_discovery: Whether the operator labels nodes with the product, memory and sharing of their GPUs.
             node_feature_discovery: Whether the operator installs Node Feature Discovery. False if the cluster already

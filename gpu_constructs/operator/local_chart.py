@@ -93,7 +93,7 @@ def _chart_of(chart: str, chart_version: str) -> Path:
 
 def _mismatch(text: str | None, chart: str, wanted: str) -> str | None:
     if text is None:
-        return f"must hold a {_CHART_FILE}, got {chart!r}"
+        return f"must contain a {_CHART_FILE}, got {chart!r}"
     try:
         about = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError:

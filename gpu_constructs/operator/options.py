@@ -71,8 +71,8 @@ def plugin_configs(
     A single configuration has the name ``default``.
 
     Raises:
-        GpuConstructsError: Two keywords set the configuration, it has one DaemonSet for each configuration, a setting
-            needs a later release of the plugin, or a variable of the operator would override it.
+        GpuConstructsError: Two keywords set the configuration, ``config`` is a ``Configs.named``, a setting needs a
+            later release of the plugin, or a variable of the operator would override it.
     """
     if config is not None and sharing is not None:
         raise GpuConstructsError(
@@ -167,7 +167,7 @@ def configs_of_text(section: Mapping[str, Any], release: DevicePluginRelease) ->
             yaml.safe_load(text)
         except (yaml.YAMLError, ValueError) as error:
             raise GpuConstructsError(
-                f"{path} must be YAML, got {' '.join(str(error).split())}; mend it, or pass config=PluginConfig(...)"
+                f"{path} must be YAML, got {' '.join(str(error).split())}. Correct it, or pass config=PluginConfig(...)"
             ) from None
         try:
             configs[name] = PluginConfig.from_yaml(text)

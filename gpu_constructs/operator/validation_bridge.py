@@ -26,9 +26,9 @@ _VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
 _WANTED: Mapping[Strategy, Mapping[str, str]] = {
     "markers": {
         _VALIDATOR_OFF: (
-            "the operator's validator, which can never pass here, deletes what the bridge writes whenever it starts or "
-            "stops. Add TalosGpuNode(app, 'gpu-node', platform=..., operator_validator=False), or declare it with "
-            "External(app, 'existing', node_labels=['nvidia.com/gpu.deploy.operator-validator'])"
+            "the operator's validator always fails here, and each time that it starts or stops, it deletes the files "
+            "of the bridge. Add TalosGpuNode(app, 'gpu-node', platform=..., operator_validator=False), or declare it "
+            "with External(app, 'existing', node_labels=['nvidia.com/gpu.deploy.operator-validator'])"
         )
     },
     "stage": {},
@@ -45,18 +45,18 @@ _UNWANTED: Mapping[Strategy, Mapping[str, str]] = {
 
 
 class ValidationBridge(GpuObject):
-    """A DaemonSet that lets the operands of the GPU Operator start on Talos, while the NVIDIA driver works.
+    """A DaemonSet that lets the operands of the GPU Operator start on Talos if the NVIDIA driver works.
 
     The device plugin, GPU Feature Discovery and DCGM exporter of the operator wait for marker files of its validator.
     Up to Talos 1.12, the validator never finds the driver, because no folder contains both the library and
     ``nvidia-smi`` at the paths that it checks. The bridge checks whether the kernel modules run and the driver uses a
     GPU. It then helps in one of two ways:
 
-    - ``stage`` copies ``libnvidia-ml.so.1`` and ``nvidia-smi`` to ``<stage_dir>/usr/lib64`` and ``/usr/bin``. The
-      operator needs ``hostPaths.driverInstallDir=<stage_dir>`` (``driver_install_dir`` below). Its validator then
-      validates the node and writes the files itself, and its ClusterPolicy can become ready. The validator must run, so
-      do not set the node label ``nvidia.com/gpu.deploy.operator-validator``. The bridge copies the files of the node
-      again when they change. It runs none of them.
+    - ``stage`` copies ``libnvidia-ml.so.1`` and ``nvidia-smi`` to ``<stage_dir>/usr/lib64`` and
+      ``<stage_dir>/usr/bin``. The operator needs ``hostPaths.driverInstallDir=<stage_dir>`` (``driver_install_dir``
+      below). Its validator then validates the node and writes the files itself, and its ClusterPolicy can become ready.
+      The validator must run, so do not set the node label ``nvidia.com/gpu.deploy.operator-validator``. The bridge
+      copies the files of the node again when they change. It runs none of them.
     - ``markers`` writes the marker files in place of the validator, and again after something deletes them. Set the
       node label ``nvidia.com/gpu.deploy.operator-validator=false``. Otherwise, the validator deletes the files again
       and again, and never becomes ready.
@@ -119,7 +119,7 @@ class ValidationBridge(GpuObject):
                 any, the pods mount ``/dev`` of the node read-only, and open no device.
             interval_seconds: Time between two checks, in seconds.
             retract_on_exit: Whether the bridge removes its files when it stops. Running operands do not need them.
-                Operands that start in that time wait for the next bridge.
+                Operands that start in that time wait for the next pod of the bridge.
             stage_dir: Directory on the node for the copies of ``stage``, which the kubelet creates. None:
                 ``/var/lib/gpu-constructs/driver``. The bridge owns its two files there, so use a directory of its own.
                 It must be below ``/var``, the only writable part of a Talos node. ``/run`` does not work, because Talos
@@ -130,7 +130,7 @@ class ValidationBridge(GpuObject):
                 Only Talos has one.
             tolerations: Taints of the GPU nodes to tolerate, besides ``nvidia.com/gpu``.
             node_selector: Node labels to select, besides those of the bridge.
-            image: Image with a shell and the usual small tools.
+            image: Image with a shell and common tools, such as BusyBox, the default.
             resources: Requests and limits of the container. The default is a request of 10m CPU and 8Mi, and a memory
                 limit of 64Mi. The shell needs about 4Mi, and the container runtime starts each probe within the limit.
                 A copy (3Mi) uses only page cache, which the kernel frees.

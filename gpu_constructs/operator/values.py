@@ -66,7 +66,8 @@ def of_keywords(
     """Return the Helm values that the keywords of ``GpuOperator`` set.
 
     Args:
-        tolerations: Taints of the GPU nodes. The result includes those of the chart, whose lists it replaces.
+        tolerations: Taints of the GPU nodes to tolerate. The result also contains the default tolerations of the chart,
+            because a list in the values replaces the default list.
         device_list_strategy: Strategies of the device plugin. Empty: the operator decides.
         configs: Configurations of the device plugin for config-manager.
         mig_strategy: MIG strategy. None: ``single``, the default of the chart.
@@ -162,8 +163,8 @@ def _agreeing(stated: Mapping[str, Any], own: Mapping[str, Any], prefix: str, ke
             if more and f"{path}.".startswith(f"{_CONFIG}."):
                 # The name of the ConfigMap and the checks of its content cover only the keyword.
                 raise GpuConstructsError(
-                    f"values.{path}.{more[0]} must be absent with the keyword {keyword}, which sets the whole "
-                    f"section, got {theirs[more[0]]!r}. Set it there, or remove {keyword}"
+                    f"values.{path}.{more[0]} must be absent with the keyword {keyword}, which sets the whole section, "
+                    f"got {theirs[more[0]]!r}. Set it with {keyword}, or remove {keyword}"
                 )
             values[key] = _agreeing(ours, theirs, f"{path}.", keywords)
         elif path.endswith(".env") and isinstance(theirs, Sequence):

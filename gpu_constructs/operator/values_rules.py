@@ -1,7 +1,7 @@
 """Rules for values of the GPU Operator's chart that contradict each other, the platform or the operator's code.
 
-In at least one release, the chart renders each of these values silently. values_rules.yaml contains the rules that need
-no code, with their sources.
+In at least one release, the chart accepts each of these values without an error. values_rules.yaml contains the rules
+that need no code, with their sources.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "E
 # cmd/nvidia-validator/driver.go and manifests/state-dra-driver/0500_daemonset.yaml@v26.7.0. Talos has a link
 # /usr/bin/nvidia-smi, so the validator writes / as the driver root to driver-ready.
 _GPU_CLUSTER_FINDS_NO_DRIVER = (
-    "its validator tells the DRA driver the root '/', and the driver lies in /usr/local. Install the DRA driver by its "
-    "own chart"
+    "its validator reports '/' as the driver root to the DRA driver, but the driver is in /usr/local. Install the DRA "
+    "driver with its own chart"
 )
 _REFUSAL = "{{name}} must be {must}, got {{got!r}}: {why}. Remove {{name}}"
 
@@ -197,8 +197,8 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
             *(
                 (
                     word not in allowed,
-                    f"{name} must be words of {', '.join(allowed)}, joined by commas alone, got {given!r}"
-                    f"{did_you_mean(word, allowed)}. Remove it for what goes with CDI on or off",
+                    f"{name} must be one or more of {', '.join(allowed)}, joined by commas without spaces, got "
+                    f"{given!r}{did_you_mean(word, allowed)}. Remove it for the default of the operator",
                 )
                 for word in words
             ),
@@ -220,8 +220,8 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
         if is_typed or cdi:
             on, off = "CDI is on", "pass cdi=False"
         raise GpuConstructsError(
-            f"{name} must be a cdi- strategy while {on}, the default, got {given!r}{then(off)}, or "
-            f"remove {name}. Later operators reject this"
+            f"{name} must be a strategy that starts with 'cdi-' while {on} (the default), got {given!r}{then(off)}, or "
+            f"remove {name}. Later releases of the operator reject it"
         )
 
 
@@ -243,8 +243,8 @@ def _check_directory(seen: _Seen, platform: Platform, staged: str | None) -> Non
     if expected and (seen.get(_DIRECTORY) or "").rstrip("/") != expected:
         where = "the bridge" if staged else platform
         raise GpuConstructsError(
-            f"values.{_DIRECTORY} must be {expected!r}, got {seen.get(_DIRECTORY)!r}. It is the folder of "
-            f"the driver files of {where}. Remove values.{_DIRECTORY}"
+            f"values.{_DIRECTORY} must be {expected!r}, the folder of the driver files of {where}, got "
+            f"{seen.get(_DIRECTORY)!r}. Remove values.{_DIRECTORY}"
         )
 
 
@@ -255,13 +255,13 @@ def _check_runtime(seen: _Seen, platform: Platform) -> None:
     """
     if platform.brings_driver and seen.get(_RUNTIME) not in (None, "", platform.runtime_class):
         raise GpuConstructsError(
-            f"values.{_RUNTIME} must be {platform.runtime_class!r} on {platform}, got {seen.get(_RUNTIME)!r}. It is "
-            f"the name of the only handler of containerd for GPUs there. Remove values.{_RUNTIME}"
+            f"values.{_RUNTIME} must be {platform.runtime_class!r} on {platform}, because containerd has no other "
+            f"handler for GPUs there, got {seen.get(_RUNTIME)!r}. Remove values.{_RUNTIME}"
         )
 
 
 def _check_default_config(seen: _Seen) -> None:
-    """Check the name of the default configuration. If it is missing, config-manager fails."""
+    """Check the name of the default configuration. config-manager fails if there is no configuration with this name."""
     default, entries = seen.get(f"{_CONFIG}.default"), seen.get(f"{_CONFIG}.data") or {}
     if seen.get(f"{_CONFIG}.create") and default not in (None, "") and str(default) not in entries:
         raise GpuConstructsError(
@@ -278,9 +278,9 @@ def _check_labelling_worker(seen: _Seen) -> None:
     missing = [one for one in _not_in(seen, _OPERANDS, _WORKER) if one not in _default_tolerations()]
     if missing:
         raise GpuConstructsError(
-            f"values.{_WORKER} must hold what {seen.keyword(_OPERANDS) or _OPERANDS} holds, got no {missing[0]!r}. Add "
-            "it, or pass tolerations=[...], which writes both: a node with that taint would get no GPU label, and so "
-            "no pod of the operator, without any event"
+            f"values.{_WORKER} must contain all tolerations of {seen.keyword(_OPERANDS) or _OPERANDS}, got no "
+            f"{missing[0]!r}. Add it, or pass tolerations=[...], which sets both. Otherwise, a node with that taint "
+            "silently gets no GPU label and no pod of the operator"
         )
 
 
@@ -311,8 +311,8 @@ def _of_tolerations(seen: _Seen) -> Iterator[str]:
         if toleration not in _default_tolerations():
             continue
         yield (
-            f"values.{_WORKER} lacks {toleration!r}, which the operands have by default: a node with that taint "
-            "gets no GPU label, and so no pod of the operator. Add it, if a node has it"
+            f"values.{_WORKER} lacks {toleration!r}, which the operands have by default: a node with that taint gets "
+            "no GPU label, and so no pod of the operator. Add the toleration if a node has this taint"
         )
     for toleration in _not_in(seen, _WORKER, _OPERANDS):
         if not _covers(_CONTROL_PLANE, toleration) and toleration.get("key") != "node-role.kubernetes.io/master":

@@ -74,7 +74,11 @@ def _without_a_board(request: PowerRequest, boards: Mapping[str, GpuModel | None
 def _reached(
     request: PowerRequest, requests: Sequence[PowerRequest], boards: Mapping[str, GpuModel | None]
 ) -> Sequence[GpuModel]:
-    """Return the known boards to which a power limit can apply. For a limit of one GPU, these are all known boards."""
+    """Return the known boards to which a power limit can apply.
+
+    A limit by UUID, PCI bus ID or index does not name a board, so it can apply to each of them. In that case, the
+    result is empty if the library does not know all boards.
+    """
     if request.is_for_one:
         known = [board for board in boards.values() if board is not None]
         return known if len(known) == len(boards) else []

@@ -83,7 +83,7 @@ def _limits(requests: Sequence[PowerRequest]) -> dict[str, str]:
 
 
 def _volumes(name: str, textfile_directory: str | None) -> _Volumes:
-    """Return the volume and the mount of each volume of the pods, by name."""
+    """Return each volume of the pods together with its mount, by name."""
     volumes: _Volumes = {
         "script": (
             {"configMap": {"name": name, "defaultMode": SCRIPT_MODE}},

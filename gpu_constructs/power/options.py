@@ -27,7 +27,7 @@ _FORMS: Mapping[Target, tuple[re.Pattern[str], str]] = {
         "'name:' and a name or a pattern with *, ? and [...], without leading or trailing blanks",
     ),
 }
-"""Ways to select GPUs, from the most specific to the least specific. A limit of an earlier way takes precedence."""
+"""Properties that select GPUs, from the most to the least specific. A limit by an earlier property takes precedence."""
 
 _PERCENT = re.compile(r"([0-9]{1,4})%\Z", re.ASCII)
 _HIGHEST_PERCENT = 200
@@ -77,13 +77,16 @@ class PowerRequest:
         return "watts" if self.target is None else f"limits['{self.target}:{self.pattern}']"
 
     def to_rule(self) -> str:
-        """Return the line for the variable POWER_LIMITS. If ``target`` is None, return the value of POWER_LIMIT."""
+        """Return the line for this request in the variable POWER_LIMITS of the script.
+
+        If ``target`` is None, return the value of the variable POWER_LIMIT.
+        """
         return self.limit if self.target is None else f"{self.target}:{self.pattern}={self.limit}"
 
     def watts_of(self, default_watts: int | None) -> int | None:
         """Return the limit in watts for a board with this default limit.
 
-        Return None if the result depends on the default limit and that is unknown.
+        Return None if the request depends on the default limit, but the default limit is unknown.
         """
         if self.percent is None:
             return default_watts if self.watts is None else self.watts

@@ -112,7 +112,7 @@ class PowerLimit(GpuObject):
                   musl.
                 - ``resources`` by default request 10m CPU and 16Mi, with a memory limit of 128Mi.
                 - ``priority_class_name`` has no default, because these pods must not evict workloads.
-                - ``update_strategy`` must not start a new pod before the old one ends (no surge).
+                - ``update_strategy`` must not set ``max_surge``, because the old pod must end before a new pod starts.
 
         Raises:
             GpuConstructsError: If a limit is invalid, if a board of ``gpu_models`` does not allow a limit and
@@ -180,7 +180,7 @@ def _by_board(requests: Sequence[PowerRequest]) -> dict[str, str]:
 def _check_update(strategy: UpdateStrategy | None) -> None:
     if strategy is not None and strategy.max_surge not in (None, 0, "0%"):
         raise GpuConstructsError(
-            "update_strategy must not surge: two agents on a node would change each other's limits, got "
+            "update_strategy must not set max_surge: two pods on a node would change each other's limits, got "
             f"max_surge={strategy.max_surge!r}. Use max_unavailable"
         )
 

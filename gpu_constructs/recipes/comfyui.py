@@ -36,7 +36,7 @@ _VRAM_FLAGS = ("--gpu-only", "--highvram", "--normalvram", "--lowvram", "--novra
 _KEYWORD_OF = {"--reserve-vram": "reserve_vram", **dict.fromkeys(_VRAM_FLAGS, "vram_mode")}
 _FIXED = dict.fromkeys(
     ("--listen", "--port", "--cuda-device", "--tls-keyfile", "--tls-certfile"),
-    "Service, probes and the allocated GPU need the value of the recipe",
+    "the Service, the probes or the allocated GPU depend on the value that the recipe sets",
 )
 _SAFE_IN_A_SHELL = re.compile(r"[-A-Za-z0-9_./:=,@%+]+\Z")
 
@@ -179,8 +179,8 @@ class ComfyUI(HttpServer):
 
         Raises:
             GpuConstructsError: The library does not know the layout of the image, the user mounts a volume read-only
-                although the image copies files to it, a flag has a keyword or belongs to the recipe, the entrypoint
-                would split an argument, or ``GpuWorkload`` rejects an option.
+                although the image copies files to it, a flag in ``args`` has a keyword or the recipe sets it, the
+                entrypoint would split an argument, or ``GpuWorkload`` rejects an option.
         """
         fields.image("image", image)
         where = layout_of(image, layout)
@@ -271,7 +271,7 @@ def flags_of(
     """Return the command-line flags of ComfyUI for the keywords of the recipe.
 
     Raises:
-        GpuConstructsError: A number is out of range, or a flag of the user has a keyword or belongs to the recipe.
+        GpuConstructsError: A number is out of range, or a flag in ``args`` has a keyword or the recipe sets it.
     """
     if reserve_vram is not None and not (isfinite(reserve_vram) and 0 <= reserve_vram < 1024):
         raise GpuConstructsError(
@@ -284,8 +284,8 @@ def flags_of(
     for index, word in enumerate(args):
         if layout.flags_variable is not None and not _SAFE_IN_A_SHELL.match(word):
             raise GpuConstructsError(
-                f"args[{index}] must be one word of letters, digits and '-_./:=,@%+', because the entrypoint of "
-                f"the image splits {layout.flags_variable} , got {word!r}"
+                f"args[{index}] must be one word of letters, digits and '-_./:=,@%+', because the entrypoint of the "
+                f"image splits {layout.flags_variable}, got {word!r}"
             )
     return [
         *(() if layout.listens else ("--listen", "0.0.0.0", "--port", str(_PORT))),

@@ -116,7 +116,7 @@ class VramBudget:
 
     @property
     def hundredths(self) -> int | None:
-        """Budget as hundredths of the total memory, rounded down. None if the total is unknown."""
+        """Budget as a whole percentage of the total memory, rounded down. None if the total is unknown."""
         return None if self.total_mib is None else 100 * self.budget_mib // self.total_mib
 
 

@@ -43,9 +43,10 @@ class KatibExperiment(TrainingObject):
     pods never restart. An annotation disables their Istio sidecar, because it would never end.
 
     Katib adds a container for metrics, the collector, only to pods in a namespace with the label
-    ``COLLECTOR_INJECTION``. The collector has no security context, so the namespace can enforce at most the Pod
-    Security level ``baseline``. The collector reads lines such as ``loss=0.25`` from the output. A trial fails if it
-    ends before the collector finds its process, so each trial must run for a few seconds.
+    ``katib.kubeflow.org/metrics-collector-injection=enabled`` (``COLLECTOR_INJECTION``). The collector has no security
+    context, so the namespace can enforce at most the Pod Security level ``baseline``. The collector reads lines such as
+    ``loss=0.25`` from the output. A trial fails if it ends before the collector finds its process, so each trial must
+    run for a few seconds.
 
     Attributes:
         name: Name of the Experiment.
@@ -228,13 +229,13 @@ def _algorithm(
 def _check_placeholders(parameters: Mapping[str, KatibParameter], container: Any, script: str | None) -> None:
     """Raise an error unless the trial uses each parameter, and each ``${trialParameters.…}`` names a parameter."""
     if not parameters:
-        raise GpuConstructsError("parameters must contain at least one, got none")
+        raise GpuConstructsError("parameters must contain at least one parameter, got none")
     for name in parameters:
         refuse_if(not _NAME.match(name), "parameters key", "be letters, digits, '-', '_' or '.'", name)
     if script is not None and _PLACEHOLDER.search(script):
         raise GpuConstructsError(
-            "trial.script must hold no ${trialParameters...}, which Katib fills in the pod only. Pass it as "
-            f"args=['--{next(iter(parameters))}=${{trialParameters.{next(iter(parameters))}}}'] and read sys.argv"
+            "trial.script must not contain ${trialParameters...}, because Katib replaces it only in the pod. Pass it "
+            f"as args=['--{next(iter(parameters))}=${{trialParameters.{next(iter(parameters))}}}'] and read sys.argv"
         )
     used = _placeholders_in(container)
     for name in [name for name in used if name not in parameters]:
@@ -260,7 +261,7 @@ def _needs_quotes(text: object) -> bool:
 
 
 def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter]) -> Any:
-    """Return the container with words that stay the same when Katib runs them with ``sh -c``.
+    """Return the container with a command that stays the same when Katib runs it with ``sh -c``.
 
     Raises:
         GpuConstructsError: The shell would split a word or a value, or a shell command does not have exactly one text.
@@ -270,8 +271,8 @@ def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter])
     for name in parameters.keys() & used:
         for value in filter(_needs_quotes, parameters[name].values):
             raise GpuConstructsError(
-                f"parameters[{name!r}] must have no value that a shell would "
-                f"split, got {value!r}. Katib runs it with 'sh -c'. Map a plain word to the value in the script"
+                f"parameters[{name!r}] must have no value that a shell would split, got {value!r}. Katib runs it with "
+                "'sh -c'. Use a plain word, and map it to the value in the script"
             )
     if container["command"] and words[0] in _SHELLS and words[1:2] in ([], ["-c"]):
         if len(words) != 3:
@@ -282,7 +283,7 @@ def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter])
     for word in words:
         if _needs_quotes(_PLACEHOLDER.sub("x", word)):
             raise GpuConstructsError(
-                "trial must have no word that a shell would split, "
-                f"got {word!r}. Katib runs it with 'sh -c'. Put it in the script, or in command=['sh', '-c', '...']"
+                f"trial must contain no argument that a shell would split, got {word!r}. Katib runs it with 'sh -c'. "
+                "Put it in the script, or in command=['sh', '-c', '...']"
             )
     return container

@@ -34,7 +34,7 @@ IMAGE = "docker.io/ollama/ollama:0.32.15"
 _PORT = 11434
 _DATA = "/data"
 _RESOURCES: Resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "24Gi"}}
-_RESERVED = dict.fromkeys(("HOME", "OLLAMA_HOST", "OLLAMA_MODELS"), "its Service, Job and disk need it")
+_RESERVED = dict.fromkeys(("HOME", "OLLAMA_HOST", "OLLAMA_MODELS"), "its Service, Job and disk depend on the value")
 
 # ollama/ollama@v0.32.15:types/model/name.go
 _HOST = r"[A-Za-z0-9_][-A-Za-z0-9_.:]{0,349}"
@@ -320,7 +320,7 @@ def _pull_job(
         **({"nodeSelector": dict(selector)} if selector else {}),
         **({"tolerations": [one.to_manifest() for one in tolerations]} if tolerations else {}),
     }
-    # Releases before these fields computed the checksum. The fields must not change the name of an existing Job.
+    # Earlier releases of this library computed the checksum without these fields. An existing Job must keep its name.
     del pod["dnsPolicy"], pod["serviceAccountName"]
     # Retries of the Job need no GPU, and the server keeps the layers that it already pulled.
     metadata = metadata_of(name, namespace, labels, {"labels": options.get("labels")}, GpuRequest())

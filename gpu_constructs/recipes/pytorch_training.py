@@ -318,8 +318,8 @@ class PyTorchTraining(TrainingObject):
         if num_nodes > 1 and not suspend and KUEUE_QUEUE not in metadata["labels"]:
             gpus = num_nodes * pod.request.count
             warn(
-                f"{scope.node.path}/{id}: the {num_nodes} pods start one by one. With fewer than {gpus} GPUs free, "
-                "the started pods wait forever and hold theirs. Let Kueue start them together "
+                f"{scope.node.path}/{id}: the {num_nodes} pods start one by one. With fewer than {gpus} GPUs free, the "
+                "started pods wait forever and keep their GPUs. Let Kueue start them together "
                 f"(labels={{{KUEUE_QUEUE!r}: ...}}), or pass suspend=True"
             )
         super().__init__(scope, id)

@@ -311,7 +311,7 @@ def require_name(name: str, *, longest: int = LONGEST_NAME) -> None:
 
 def _check_script(pod: TrainingPod, script: str) -> None:
     refuse_if(not script.strip(), "script", "be the text of a Python file", script)
-    refuse_if(pod.command, "script and command", "not both have a value; args go to either")
+    refuse_if(pod.command, "script and command", "not both have a value. Use one of them, with args for its arguments")
     if len(script.encode()) > _LARGEST_SCRIPT:
         raise GpuConstructsError(
             f"script must have at most {_LARGEST_SCRIPT} bytes, the limit of a ConfigMap, got "

@@ -48,7 +48,7 @@ _KEYWORD_OF = {
 _FIXED = {
     **dict.fromkeys(
         ("--host", "--port", "--uds", "--data-parallel-size", "-dp"),
-        "Service, probes and the allocated GPUs need the value of the recipe",
+        "the Service, the probes or the allocated GPUs depend on the value that the recipe sets",
     ),
     "--api-key": "the manifest would contain it. Set env={'VLLM_API_KEY': EnvValue.secret(...)}",
     "--kv-cache-memory-bytes": "with it, vLLM ignores gpu_memory_utilization",
@@ -121,8 +121,8 @@ class Vllm(HttpServer):
             gpu_memory_utilization: Fraction of the memory of each GPU that vLLM reserves, above 0 and at most 1. None:
                 the fraction that results from ``vram``. If there is no budget, 0.92, the default of vLLM.
             pipeline_parallel_size: Number of groups into which vLLM divides the layers of the model. Each group has its
-                own GPUs, whose number is ``gpus`` divided by this value (``--tensor-parallel-size``). That number must
-                divide the number of attention heads of the model: with 3 GPUs, set 3.
+                own GPUs, whose number is ``gpus`` divided by this value (``--tensor-parallel-size``). The model's
+                number of attention heads must be divisible by that number. For example, with 3 GPUs, set 3 here.
             hf_token: Hugging Face token for models that need a login: ``EnvValue.secret("hugging-face", key="token")``.
             args: Further command-line flags of ``vllm serve``.
             storage: Size of the disk for models and compiled kernels, as a quantity.
@@ -148,7 +148,7 @@ class Vllm(HttpServer):
 
         Raises:
             GpuConstructsError: The model name is not valid, a shared GPU has no budget, the recipe cannot compute the
-                budget, a flag has a keyword or belongs to the recipe, several replicas have no shared disk, or
+                budget, a flag in ``args`` has a keyword or the recipe sets it, several replicas have no shared disk, or
                 ``GpuWorkload`` rejects an option.
         """
         _check_model("model", model)

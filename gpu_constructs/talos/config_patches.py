@@ -1,6 +1,7 @@
 """Checks of the user's own patches of a Talos machine configuration. ``talosctl`` merges these patches.
 
-A patch is a partial document of the machine configuration. A document is a v1alpha1 document, or one with a kind.
+A patch is a partial document of the machine configuration: the main document (``v1alpha1``), or a document that has a
+``kind``.
 """
 
 from __future__ import annotations
@@ -248,9 +249,9 @@ def _deletions(field: str, value: Any, path: tuple[str, ...] = (), *, in_item: b
             _refuse_directive(
                 field,
                 value,
-                "in a document with only a kind and a name beside it"
+                "in a document that otherwise contains only its kind and name"
                 if not path
-                else "as the only member of a mapping outside of list items",
+                else "and the only key of its mapping, outside of list items",
             )
         yield path, None
     elif isinstance(value, Mapping):
@@ -273,7 +274,7 @@ def _deletes_all(value: Mapping[str, Any], *, is_document: bool) -> bool:
 def _deleted_item(field: str, item: Mapping[str, Any]) -> tuple[str, str]:
     others = [(key, value) for key, value in item.items() if key != DIRECTIVE]
     if len(others) != 1 or not isinstance(others[0][1], str):
-        _refuse_directive(field, item, "in a list item with one other key, whose text names the item")
+        _refuse_directive(field, item, "in a list item with one other key, whose text identifies the item")
     return others[0]
 
 
@@ -316,7 +317,8 @@ def _check_agrees(field: str, ours: Any, theirs: Any, path: tuple[str, ...]) -> 
                 _check_agrees(below(field, key), own[_spelt(key, path)], value, (*path, key))
     elif theirs is not None and not (isinstance(ours, list) and isinstance(theirs, list)) and ours != theirs:
         raise GpuConstructsError(
-            f"{field} must not contradict the configuration of the node, got {theirs!r} beside {ours!r}"
+            f"{field} must not contradict the configuration of the node, got {theirs!r}, but the configuration has "
+            f"{ours!r}"
         )
 
 
@@ -340,8 +342,8 @@ def _check_once(documents: Sequence[Document]) -> None:
     paths = [file.get("path") for file in _listed(configs, "machine.files")]
     if paths.count(CRI_CUSTOMIZATION_PATH) > 1:
         raise GpuConstructsError(
-            f"config_patches must not contain a second file {CRI_CUSTOMIZATION_PATH}, because Talos accepts one, got "
-            f"{paths.count(CRI_CUSTOMIZATION_PATH)}. Combine their contents in one file, and leave out "
+            f"config_patches must not contain a second file {CRI_CUSTOMIZATION_PATH}, because Talos accepts only one, "
+            f"got {paths.count(CRI_CUSTOMIZATION_PATH)}. Combine their contents in one file, and leave out "
             "default_runtime if yours sets default_runtime_name"
         )
     of_kind = [document for document in values if document.get("kind") == "KernelModuleConfig"]

@@ -249,7 +249,7 @@ class TalosGpuNode(GpuConstruct):
         """
         if self._image is None:
             raise GpuConstructsError(
-                "installer_image needs a platform with a patch release, the tag of the installer, got "
+                "installer_image needs a platform with a patch release, because the image tag contains it, got "
                 f"Talos({self.platform.version!r}). Use the release that you run, for example "
                 f"Talos({newest_known_release(self.platform)!r})",
                 path=self.node.path,

@@ -90,7 +90,7 @@ def driver_branch(platform: Talos, branch: Branch) -> int:
 class _Support:
     """The kernel module types and the driver branches that support a GPU architecture.
 
-    A branch limit that is None does not exclude any branch of the supported Talos releases.
+    If the first or last branch is None, the architecture has no such limit in the supported Talos releases.
     """
 
     kernel_module_types: tuple[KernelModuleType, ...] = ("open", "proprietary")
@@ -161,8 +161,8 @@ def _further(field: str, given: str, kernel_modules: str, branch: Branch) -> str
             ),
             (
                 name in _BRANCHED,
-                f"{field} must end in '-production' or '-lts' since Talos 1.8, got {given!r}. "
-                f"Use {f'{name}-{branch}'!r} or leave it to {_keyword(name)}",
+                f"{field} must end in '-production' or '-lts' since Talos 1.8, got {given!r}. Use "
+                f"{f'{name}-{branch}'!r} or remove it and set {_keyword(name)}",
             ),
             (
                 is_nvidias and name not in _OF_NVIDIA,
@@ -175,7 +175,7 @@ def _further(field: str, given: str, kernel_modules: str, branch: Branch) -> str
             (
                 name.startswith(tuple(KERNEL_MODULES.values())) and name != kernel_modules,
                 f"{field} must not be a second extension with kernel modules, got {given!r} besides "
-                f"{kernel_modules!r}. Set kernel_module_type",
+                f"{kernel_modules!r}. To change the kernel modules, set kernel_module_type",
             ),
         ]
     )
@@ -192,7 +192,7 @@ def _drives(platform: Talos, module_type: KernelModuleType, branch: Branch, arch
         )
     if not _is_driven(platform, branch, support):
         fitting = [repr(other) for other in BRANCHES if _is_driven(platform, other, support)]
-        way_out = f"Use branch {fitting[0]}" if fitting else "Use another platform, which has a branch that supports it"
+        way_out = f"Use branch {fitting[0]}" if fitting else "Use a Talos release with a driver for this architecture"
         raise GpuConstructsError(
             f"branch must support gpu_architecture {architecture!r}, got {branch!r}, which is driver "
             f"{driver_branch(platform, branch)} on {platform}{then(way_out)}"
@@ -255,8 +255,9 @@ class TalosSchematic(fields.Options):
         for argument in self.extra_kernel_args:
             yield (
                 not _KERNEL_ARGUMENT.match(argument) or argument.lower() in _UNCERTAIN,
-                "extra_kernel_args must contain one kernel argument in each item without spaces, got "
-                f"{argument!r}. Start it with a letter, or with a digit and add a '=', or with '-' to remove it",
+                f"extra_kernel_args must contain one kernel argument in each item, without spaces, got {argument!r}. "
+                "Write name=value, or a name that starts with a letter and is not a YAML word such as 'on'. A '-' at "
+                "the start removes the argument",
             )
 
     @property

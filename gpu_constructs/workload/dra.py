@@ -58,8 +58,8 @@ class ClaimSharing(fields.Options):
         interval: Length of a time slice: ``Short``, ``Medium`` or ``Long``. MIG devices do not have this setting.
         default_active_thread_percentage: Percentage of the GPU threads that each MPS client may use, 0 to 100.
         default_pinned_device_memory_limit: Memory that each MPS client may use on each GPU, as a quantity.
-        default_per_device_pinned_memory_limit: Memory that each MPS client may use on single GPUs. The key is the index
-            of the GPU in the claim, or its UUID.
+        default_per_device_pinned_memory_limit: Memory that each MPS client may use on individual GPUs. The key is the
+            index of the GPU in the claim, or its UUID.
 
     Raises:
         GpuConstructsError: The strategy does not have a setting, a value is not a percentage, or a memory limit is less
@@ -117,8 +117,8 @@ class ClaimSharing(fields.Options):
                 limit.
             default_pinned_device_memory_limit: Memory that each client may use on each GPU, as a quantity. None: no
                 limit.
-            default_per_device_pinned_memory_limit: Memory that each client may use on single GPUs. The key is the index
-                of the GPU in the claim, or its UUID. None: no such limits.
+            default_per_device_pinned_memory_limit: Memory that each client may use on individual GPUs. The key is the
+                index of the GPU in the claim, or its UUID. None: no such limits.
         """
         return cls(
             strategy="MPS",
@@ -295,7 +295,7 @@ class GpuDeviceClass(GpuObject):
         metadata = _metadata(id if name is None else name, labels)
         if metadata["name"] in _CLASSES_OF_THE_CHART:
             raise GpuConstructsError(
-                f"name must differ from the classes that the chart of NVIDIA's driver makes, got {metadata['name']!r}"
+                f"name must differ from the classes that the chart of NVIDIA's driver creates, got {metadata['name']!r}"
             )
         if extended_resource_name is not None:
             _require_extended_resource(extended_resource_name, profile)

@@ -258,7 +258,7 @@ def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) ->
 
 def _check_shared_memory(size: str) -> None:
     fields.size("shared_memory", size)
-    refuse_if(not fields.amount(size), "shared_memory", "be more than nothing", size)
+    refuse_if(not fields.amount(size), "shared_memory", "be above 0", size)
 
 
 def _call_of_with() -> FrameType | None:

@@ -138,8 +138,8 @@ def _amount(request: GpuRequest, resource: str, profile: GpuProfile) -> int:
         )
     if profile.mig_strategy == "single":
         raise GpuConstructsError(
-            "profile.mig_strategy must not be 'single' with Sharing.vram_units, which needs one memory size for "
-            "each node. Use 'mixed'"
+            "profile.mig_strategy must not be 'single' with Sharing.vram_units, because MIG devices differ in memory. "
+            "Use 'mixed'"
         )
     if request.count != 1:
         raise GpuConstructsError(
@@ -234,7 +234,8 @@ def _mig_resource(request: GpuRequest, profile: GpuProfile) -> str:
 def node_terms(request: GpuRequest, profile: GpuProfile) -> list[list[dict[str, Any]]]:
     """Return the alternative lists of node conditions for a request. A node must meet all conditions of one list.
 
-    There are two lists for a compute capability with a minor number, such as 8.9: a greater major number is enough.
+    For a compute capability such as 8.9, there are two lists: one for a greater major number, and one for the same
+    major number and a high enough minor number.
     """
     rules, least, families = [], request.compute_capability, request.families
     is_first = least is not None and least[1] > 0 and least in FIRST_COMPUTE.values()
@@ -316,7 +317,7 @@ def cel_selector(request: GpuRequest) -> str | None:
 
 
 def device_condition(request: GpuRequest) -> str:
-    """Return the CEL condition that a device is an NVIDIA GPU for the request. It works for devices of any driver."""
+    """Return the CEL condition that a device, possibly of another driver, is an NVIDIA GPU that fits the request."""
     kind = "mig" if request.mig_profile else "gpu"
     # The condition on the driver must be first: devices of other drivers lack the attributes, and CEL fails for a
     # missing key.

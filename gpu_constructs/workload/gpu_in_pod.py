@@ -66,7 +66,7 @@ class GpuAllocation:
     ) -> dict[str, Any]:
         """Return a pod spec in which one container has the requested GPUs.
 
-        A second call with the result changes nothing.
+        If the container already has them, nothing changes.
 
         Args:
             pod_spec: Spec of the pod. The function does not change it.
@@ -228,7 +228,7 @@ def _is_met(rule: Mapping[str, Any], selector: Mapping[str, str]) -> bool:
 
 
 class ContainerMissingError(GpuConstructsError):
-    """The error if a pod does not have the named container, or has no containers. The user can still add one."""
+    """The error if a pod does not have the named container, or has no containers. The user can still add containers."""
 
 
 def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
@@ -241,7 +241,7 @@ def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[st
     # A KServe predictor gets its containers from a runtime.
     main = [*([pod_spec[server]] if server else ()), *(pod_spec.get("containers") or ())]
     if not main:
-        raise ContainerMissingError("the pod must have a container that can hold a GPU. Add one")
+        raise ContainerMissingError("the pod must have a container for the GPU. Add one")
     every = {one.get("name"): one for one in reversed([*main, *(pod_spec.get("initContainers") or ())])}
     if name is not None and name not in every:
         names = [str(known) for known in reversed(every)]
@@ -255,7 +255,7 @@ def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[st
 def with_containers(
     pod_spec: Mapping[str, Any], changed: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a pod spec in which the result of a function replaces each container."""
+    """Return a pod spec with a function applied to each of its containers."""
     pod = dict(pod_spec)
     for group in ("initContainers", "containers"):
         if pod.get(group):

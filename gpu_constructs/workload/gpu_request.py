@@ -60,16 +60,16 @@ class GpuRequest(fields.Options):
             GeForce RTX 5070 Ti``) or as in the node label ``nvidia.com/gpu.product``. The request also selects nodes
             whose label ends in ``-SHARED``. For boards that the library knows, you can omit the prefix ``NVIDIA`` and
             use lower case. Other names must be exact.
-        min_vram: Lowest memory of a GPU, as a quantity (``12Gi``). A board reports less than its name suggests: a "16
-            GB" RTX 5070 Ti has 16303 MiB. GPUs that share the memory of the CPU never match, because their nodes have
-            no memory label.
-        min_compute_capability: Lowest CUDA compute capability, such as ``8.9``.
+        min_vram: Lowest amount of memory that a GPU may have, as a quantity (``12Gi``). A board reports less than its
+            name suggests: a "16 GB" RTX 5070 Ti has 16303 MiB. GPUs that share the memory of the CPU never match,
+            because their nodes have no memory label.
+        min_compute_capability: Lowest CUDA compute capability that a GPU may have, such as ``8.9``.
         family: GPU architecture, or several of them. The values are those of the node label ``nvidia.com/gpu.family``.
         driver_capabilities: Driver capabilities that the container needs besides ``compute`` and ``utility``. Video
             encoding needs ``video``; OpenGL and Vulkan need ``graphics``. The request sets
             ``NVIDIA_DRIVER_CAPABILITIES``, always with ``compute`` and ``utility``, which CUDA needs. The variable
-            replaces that of the image. Empty: the variable of the image, otherwise ``utility,compute``. With DRA, the
-            request does not set the variable, because devices have all capabilities.
+            replaces that of the image. Empty: the value in the image or, if it has none, ``utility,compute``. With DRA,
+            the request does not set the variable, because devices have all capabilities.
         vram: Memory budget of a pod on each of its GPUs, as a quantity. All containers of the pod share it. Kubernetes
             does not enforce it. The annotation ``gpu-constructs/vram`` contains it, so that rules and capacity plans
             can read it. With ``Sharing.vram_units``, set it always, because it determines the number of slots.
@@ -140,7 +140,7 @@ class GpuRequest(fields.Options):
 
     @property
     def driver_capabilities_variable(self) -> str:
-        """Value of ``NVIDIA_DRIVER_CAPABILITIES``. Empty if the variable of the image applies."""
+        """Value of ``NVIDIA_DRIVER_CAPABILITIES``. Empty if the value in the image applies."""
         asked = self.driver_capabilities
         if not asked or "all" in asked:
             return ",".join(asked)
@@ -148,7 +148,7 @@ class GpuRequest(fields.Options):
 
     @property
     def mig_size(self) -> str | None:
-        """MIG profile of the request, but not the profile's attributes, such as ``+me``. None for whole GPUs."""
+        """MIG profile of the request without attributes such as ``+me``. None for whole GPUs."""
         resource = self.resource or ""
         given = self.mig_profile or (resource.removeprefix(MIG) if resource.startswith(MIG) else "")
         return size_of(given)
@@ -162,12 +162,12 @@ class GpuRequest(fields.Options):
 
     @property
     def min_mib(self) -> int | None:
-        """Lowest memory of a GPU in MiB, the unit of the node label ``nvidia.com/gpu.memory``."""
+        """Lowest amount of memory that a GPU may have, in MiB, the unit of the node label ``nvidia.com/gpu.memory``."""
         return None if self.min_vram is None else ceil(fields.amount(self.min_vram) / 2**20)
 
     @property
     def compute_capability(self) -> tuple[int, int] | None:
-        """Lowest compute capability as two numbers, such as (8, 9)."""
+        """Lowest compute capability that a GPU may have, as two numbers, such as (8, 9)."""
         if self.min_compute_capability is None:
             return None
         major, _, minor = self.min_compute_capability.partition(".")
@@ -242,7 +242,7 @@ def _check_families(request: GpuRequest) -> None:
 
 
 def _check_boards(request: GpuRequest) -> None:
-    """Raise an error if none of the requested boards has the requested properties. An unknown board always has them."""
+    """Raise an error if no requested board has the requested properties. An unknown board counts as having them."""
     known = [known_board(product) for product in request.products]
     boards = [] if None in known else [board for board in known if board is not None]
     _check_mig(request, boards)

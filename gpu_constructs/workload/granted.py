@@ -73,7 +73,7 @@ class Granted(ApiObject):
             self.node.add_dependency(other)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute. ``metadata`` is that of the replaced object, so the output contains later labels."""
+        """Return an attribute. ``metadata`` is that of the replaced object, so labels that users add later count."""
         if name == "metadata":
             return object.__getattribute__(self, "source").metadata
         return super().__getattribute__(name)
@@ -142,9 +142,7 @@ class Granted(ApiObject):
             for access in self._given:
                 gone = access.missing_from(made, claim_template=template)
                 if gone is not None:
-                    raise GpuConstructsError(
-                        f"GpuAccess set {gone}: a JSON patch changed it. Remove that patch or the GpuAccess"
-                    )
+                    raise GpuConstructsError(f"GpuAccess sets {gone}. Remove that patch or the GpuAccess")
         except GpuConstructsError as error:
             raise error.at(path_of(self)) from None
         return made
@@ -186,7 +184,7 @@ def put_in_place_of(source: ApiObject) -> Granted:
     node = source.node
     scope = node.scope
     if not isinstance(scope, Construct):
-        raise GpuConstructsError("GpuAccess needs an object in a chart")
+        raise GpuConstructsError("GpuAccess must get an object that is in a chart. Create the object in a chart")
     if node.children:
         raise GpuConstructsError(
             f"the object must have no child constructs ({node.children[0].node.path}), which would not be in the "

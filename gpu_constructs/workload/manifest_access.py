@@ -71,7 +71,8 @@ class ManifestAccess:
             ``spec.groups[*].template.spec``.
         shared_memory: Size of ``/dev/shm`` in that container, as a quantity. None: the size stays as it is.
         visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in that container.
-        strategy: Update strategy to set, or what to do with a Deployment that has the default strategy.
+        strategy: Update strategy to set, or ``one-at-a-time`` or ``unchanged``, with the same meaning as in
+            ``GpuAccess``.
         ignore_rules: Codes of rules that ``synth`` does not check for the object.
         chart: Name of the chart of a HelmRelease that refers to it through another object of the app.
     """
@@ -116,7 +117,7 @@ class ManifestAccess:
             )
 
     def given(self, manifest: Mapping[str, Any], *, claim_template: str | None) -> dict[str, Any]:
-        """Return the manifest with GPUs in its pods. A second call with the result changes nothing.
+        """Return the manifest with GPUs in its pods. If it already has them, nothing changes.
 
         Raises:
             GpuConstructsError: A field of the manifest conflicts with the GPUs.
@@ -276,7 +277,7 @@ def _has(pod: Mapping[str, Any], name: str | None) -> bool:
 
 
 def _difference(wanted: Any, there: Any, path: str = "pod") -> str | None:
-    """Return a description of the first field of ``wanted`` that ``there`` lacks or that has another value there.
+    """Return a description of the first field of ``wanted`` that is missing or different in ``there``.
 
     Return None if there is no such field.
 
@@ -289,7 +290,7 @@ def _difference(wanted: Any, there: Any, path: str = "pod") -> str | None:
     if isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):
         found = (_difference(a, b, f"{path}[{i}]") for i, (a, b) in enumerate(zip(wanted, there, strict=True)))
         return next((one for one in found if one), None)
-    return None if wanted == there else f"{path} of {wanted!r}, now {there!r}"
+    return None if wanted == there else f"{path} to {wanted!r}, but a JSON patch changed it to {there!r}"
 
 
 def _update_by(strategy: Strategy, manifest: dict[str, Any]) -> None:

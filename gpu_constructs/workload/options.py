@@ -53,8 +53,8 @@ class Scheduling(fields.Options):
     """Options for the placement of pods. They add to the node selection of the GPUs.
 
     Attributes:
-        affinity: Affinity, as in the Kubernetes API. The workload adds the node conditions of its GPUs to each of its
-            alternatives.
+        affinity: Affinity, as in the Kubernetes API. The workload adds the node conditions of its GPUs to each
+            alternative (``nodeSelectorTerms``) of the affinity.
         topology_spread_constraints: Topology spread constraints, as in the Kubernetes API. None: if there are several
             replicas, they spread over nodes as far as free GPUs allow (``ScheduleAnyway``). An empty list: no
             constraint.
@@ -130,7 +130,7 @@ class Strategy(fields.Options):
             ),
             (
                 all(str(amount).rstrip("%") == "0" for amount in (self.max_surge, self.max_unavailable)),
-                "strategy must allow missing pods (max_unavailable) or additional ones (max_surge), got 0 of both",
+                "strategy must allow missing pods (max_unavailable) or additional pods (max_surge), got 0 for both",
             ),
         ]
 

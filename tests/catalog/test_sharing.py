@@ -205,6 +205,6 @@ def test_units_apply_to_whole_gpus_beside_mig_devices():
 def test_units_are_rejected_if_mig_devices_have_the_name_of_whole_gpus():
     sharing = Sharing.vram_units(vram="80Gi")
     assert refusal(PluginConfig, sharing=sharing, flags=Flags(mig_strategy="single")) == (
-        "flags.mig_strategy must not be 'single' with Sharing.vram_units, which needs one memory size for each node. "
-        "Use 'mixed'"
+        "flags.mig_strategy must not be 'single' with Sharing.vram_units, because MIG devices differ in memory. Use "
+        "'mixed'"
     )

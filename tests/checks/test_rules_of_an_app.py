@@ -164,7 +164,7 @@ def test_invalid_settings_are_rejected(app, given, problem):
 
 
 def test_only_an_app_is_accepted(chart):
-    with pytest.raises(GpuConstructsError, match=r"app must be a cdk8s App, got Chart\. Pass the App of the charts"):
+    with pytest.raises(GpuConstructsError, match=r"app must be a cdk8s App, got Chart\. Pass the App that contains"):
         GpuRules.enforce(chart)
 
 

@@ -77,8 +77,8 @@ def test_a_default_for_an_extended_resource_is_rejected():
     for member in ["default", "default_request"]:
         for name in ["nvidia.com/gpu", "example.com/nic"]:
             assert refusal(ContainerLimits, **{member: {name: 1}}) == (
-                f"limit_range.{member} must not contain {name!r}, because every container without a value would get "
-                "one. Request it in the containers that need it"
+                f"limit_range.{member} must not contain {name!r}, because every container that sets no value would get "
+                "this resource. Request it in the containers that need it"
             )
 
 

@@ -57,11 +57,11 @@ def test_the_first_key_without_effect_is_named_with_what_to_do():
         check_keys({"driver": {"enabled": False}, "hostPaths": {"driverInstallDir": "/usr/local"}}, release)
         assert refusal(values, release) == (
             f"values.driver.nodeSelector is not a key that the chart of GPU Operator {release.version} reads, so Helm "
-            "would silently skip it, got {'nvidia.com/gpu.present': 'true'}. The operator places its operands by "
-            "its own node labels nvidia.com/gpu.deploy.*. Remove it, and keep a node free of them by its label "
+            "would silently skip it, got {'nvidia.com/gpu.present': 'true'}. The operator places its operands by its "
+            "own node labels nvidia.com/gpu.deploy.*. Remove it. To keep operands off a node, set its label "
             "nvidia.com/gpu.deploy.operands=false"
         )
-    assert "daemonsets.tolerations. Move it there" in refusal({"devicePlugin": {"tolerations": []}})
+    assert "daemonsets.tolerations. Move the value there" in refusal({"devicePlugin": {"tolerations": []}})
     assert f"are below {NFD!r}" in refusal({"nfd": {"worker": {"tolerations": []}}})
 
 
@@ -90,8 +90,8 @@ def test_values_must_be_a_mapping_with_text_for_keys_and_no_dots():
         assert refusal(given).startswith("values must be a mapping, got ")
     assert "values.driver.1 must have text as its key, got 1" in refusal({"driver": {1: 2}})
     assert refusal({"devicePlugin": {"config.name": "x"}}) == (
-        "values.devicePlugin['config.name'] must not have dots, at which Helm does not split keys, got 'x'. Write it "
-        "nested: {'config': {'name': ...}}"
+        "values.devicePlugin['config.name'] must not contain dots, because Helm does not split keys at dots, got 'x'. "
+        "Write it nested: {'config': {'name': ...}}"
     )
 
 

@@ -188,15 +188,15 @@ def test_all_files_of_one_pod_must_have_the_same_paths():
 def test_cdi_is_rejected_on_platforms_without_the_paths_of_its_specs(config, what):
     for release in ("1.10", "1.12"):
         assert refusal(config, platform=Talos(release), defaults=TALOS) == (
-            f"{what} cannot work on Talos {release}: a CDI spec would name host paths that exist from Talos 1.13 on. "
-            "Use 'envvar'"
+            f"{what} cannot work on Talos {release}: a CDI spec would name host paths that exist only from Talos 1.13 "
+            "on. Use 'envvar'"
         )
 
 
 def test_a_strategy_that_the_kubelet_or_toolkit_does_not_support_is_rejected():
     assert refusal(CDI, platform=Kubernetes("1.27")) == (
-        "device_list_strategy 'cdi-cri' cannot work on Kubernetes 1.27: the kubelet passes CDI devices from Kubernetes "
-        "1.28 on. Use 'cdi-annotations'"
+        "device_list_strategy 'cdi-cri' cannot work on Kubernetes 1.27: the kubelet passes CDI devices only from "
+        "Kubernetes 1.28 on. Use 'cdi-annotations'"
     )
     assert manifests(CDI, platform=Kubernetes("1.28"))
     assert manifests(strategies("cdi-annotations"), platform=Kubernetes("1.27"))

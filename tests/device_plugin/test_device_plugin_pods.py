@@ -169,8 +169,8 @@ def test_a_security_context_without_necessary_rights_is_rejected(component, conf
     for context in ({}, {"privileged": False, "capabilities": {"drop": ["ALL"], "add": ["NET_RAW"]}}):
         own = component(security_context=context)
         assert refusal(manifests, config, own, platform=platform) == (
-            f"{own._NAME}.security_context must hold {needed} for {why}, got {context!r}. Remove it to get the rights "
-            "that the configuration needs"
+            f"{own._NAME}.security_context must contain {needed} for {why}, got {context!r}. Remove it to get the "
+            "rights that the configuration needs"
         )
 
 
@@ -227,15 +227,16 @@ def test_settings_that_a_release_does_not_have_raise_or_warn():
     DevicePlugin().check_release(OLD)
     for release in (OLD, forced):
         assert refusal(component.check_release, release) == (
-            f"device_plugin.cdi_disable_hooks needs release 0.20.0 of the device plugin, which {release.version} would "
-            "ignore or reject. Remove it, or use a later release"
+            f"device_plugin.cdi_disable_hooks needs release 0.20.0 of the device plugin: release {release.version} "
+            "ignores or rejects it. Remove it, or use a later release"
         )
     flags = DevicePlugin(cdi_feature_flags=["disable-nvsandboxutils", "disable-ipc-discoverer"])
     flags.check_release(NEW)
     with pytest.warns(GpuConstructsWarning) as caught:
         flags.check_release(OLD)
     assert [str(warning.message) for warning in caught] == [
-        "device_plugin.cdi_feature_flags: release 0.18.2 of the device plugin skips 'disable-ipc-discoverer'"
+        "device_plugin.cdi_feature_flags: release 0.18.2 of the device plugin ignores the unknown flag "
+        "'disable-ipc-discoverer'"
     ]
 
 

@@ -114,7 +114,7 @@ def test_settings_of_a_later_release_are_rejected_in_all_files():
             for version in ("0.18.2", Unverified("0.18.9", like="0.18.2")):
                 release = getattr(version, "version", version)
                 assert refusal(given, version=version) == (
-                    f"{what} needs release {first} of the device plugin, which {release} would ignore or reject. "
+                    f"{what} needs release {first} of the device plugin: release {release} ignores or rejects it. "
                     "Remove it, or use a later release"
                 )
         assert warned(config) == []
@@ -125,18 +125,18 @@ def test_settings_of_a_later_release_are_rejected_in_all_files():
 def test_settings_of_release_0_18_0_are_rejected_before_it():
     flags = PluginConfig(flags=Flags(gdrcopy_enabled=False))
     assert refusal(flags, version="0.17.4") == (
-        "flags.gdrcopy_enabled needs release 0.18.0 of the device plugin, which 0.17.4 would ignore or reject. Remove "
+        "flags.gdrcopy_enabled needs release 0.18.0 of the device plugin: release 0.17.4 ignores or rejects it. Remove "
         "it, or use a later release"
     )
     watched = DevicePlugin(dp_enable_healthchecks=[31])
     assert refusal(PLAIN, version="0.17.4", device_plugin=watched) == (
-        "device_plugin.dp_enable_healthchecks needs release 0.18.0 of the device plugin, which 0.17.4 would ignore or "
-        "reject. Remove it, or use a later release"
+        "device_plugin.dp_enable_healthchecks needs release 0.18.0 of the device plugin: release 0.17.4 ignores or "
+        "rejects it. Remove it, or use a later release"
     )
     assert warned(flags, version="0.18.0") == warned(PLAIN, version="0.18.0", device_plugin=watched) == []
     flagged = DevicePlugin(cdi_feature_flags=["enable-coherent-annotations"])
     for version in ("0.17.4", "0.18.1"):
-        skips = f"release {version} of the device plugin skips 'enable-coherent-annotations'"
+        skips = f"release {version} of the device plugin ignores the unknown flag 'enable-coherent-annotations'"
         assert warned(PLAIN, version=version, device_plugin=flagged) == [f"device_plugin.cdi_feature_flags: {skips}"]
 
 

@@ -335,7 +335,7 @@ def test_a_master_that_does_not_read_the_namespace_of_its_workers_is_rejected():
         ({"matchExpressions": [{"key": NAME, "operator": "In", "values": ["a", "b"]}]}, ["a", "b"]),
     ):
         assert refusal(selecting(selector)) == (
-            "master.config.restrictions.nodeFeatureNamespaceSelector must take the namespace 'gpu' of the workers, "
+            "master.config.restrictions.nodeFeatureNamespaceSelector must select the namespace 'gpu' of the workers, "
             f"otherwise no node gets nvidia.com/gpu.present, got {got}"
         )
 

@@ -62,5 +62,5 @@ def test_an_unsupported_key_is_rejected_with_the_reason(name):
 def test_a_key_of_another_release_is_dropped_with_the_release():
     _, warned = chart_cases.options("dcgm-exporter", {"hostPID": True}, version="3.4.2")
     assert warned == [
-        "values.hostPID is dropped: it is not a key of release 3.4.2, which would skip it silently. Leave it out"
+        "values.hostPID is dropped: it is not a key of release 3.4.2, which would silently skip it. Leave it out"
     ]

@@ -51,7 +51,7 @@ def test_a_key_that_the_chart_ignores_too_is_dropped_with_a_warning(values, warn
 
 
 def test_a_suggested_key_is_supported_in_the_release():
-    with pytest.warns(GpuConstructsWarning, match="skip it silently. Leave it out$"):
+    with pytest.warns(GpuConstructsWarning, match="would silently skip it. Leave it out$"):
         read({"driverRot": "/"}, release="1.0")
     assert "did you mean 'interval'?" in refusal({"intervall": "1s"})
 
@@ -78,8 +78,8 @@ def test_values_that_are_not_a_mapping_are_rejected_with_a_solution(values, prob
 def test_a_value_that_overrides_a_file_is_rejected_or_wins_with_a_warning():
     state = "is 'single', but values.config.map.a has 'none' for flags.mig_strategy"
     assert refusals.refusal(read({}).contradict, "mig", "config.map.a", "flags.mig_strategy", "none", "single") == (
-        f"values.mig {state}: the chart silently uses the former. Keep one of them, or pass strict=False to use the "
-        "former here too"
+        f"values.mig {state}: the chart silently uses values.mig. Keep one of the two, or pass strict=False to use "
+        "values.mig here too"
     )
     with pytest.warns(
         GpuConstructsWarning, match=f"^values.mig {state}. Both the chart and this library use values.mig$"

@@ -114,7 +114,7 @@ def test_a_missing_metric_is_an_error_that_names_two_solutions():
     )
     problem = (
         "exporter must export the metrics of the rules, got none of DCGM_FI_DEV_FB_FREE (for gpu:memory_used:ratio, "
-        "GpuMemoryNearlyFull). Give the exporter metrics='recommended', or leave the rules out with "
+        "GpuMemoryNearlyFull). Give the exporter metrics='recommended'. To omit the rules instead, pass "
         "leave_out=['gpu:memory_used:ratio', 'GpuMemoryNearlyFull']"
     )
     assert refusal(series) == problem
@@ -145,7 +145,7 @@ def test_a_rule_needs_exactly_the_metrics_in_its_expression():
 def test_ignored_namespaces_need_an_exporter_that_names_pods():
     thresholds = AlertThresholds(vram_ignored_namespaces=["serving"])
     assert refusal(dcgm(pods="none"), thresholds) == (
-        "thresholds.vram_ignored_namespaces must be empty for an exporter that names no pods, got ['serving']"
+        "thresholds.vram_ignored_namespaces must be empty for an exporter whose series name no pods, got ['serving']"
     )
 
 
@@ -285,8 +285,8 @@ def test_two_pools_of_one_agent_are_one_alert_on_its_pods():
 
 def test_pools_need_series_that_name_their_node():
     assert refusal(nvidia_smi(job=None), power={"a": Agent()}) == (
-        "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got 1 by "
-        "node. Give the exporter a scrape object, such as scrape='ServiceMonitor'"
+        "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got a "
+        "mapping with 1 of them. Give the exporter a scrape object, such as scrape='ServiceMonitor'"
     )
     assert rules(nvidia_smi(job=None), power=Agent())
 

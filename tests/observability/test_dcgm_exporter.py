@@ -209,13 +209,13 @@ def test_without_pod_mapping_and_profiling_it_fits_a_restricted_namespace(tmp_pa
 def test_a_user_other_than_root_causes_a_warning():
     own = {"runAsUser": 1000, "capabilities": {"add": ["SYS_ADMIN"]}}
     for options, told in (
-        ({"metrics": "seed"}, "the kubelet's socket, by which the exporter finds pods"),
+        ({"metrics": "seed"}, "access to the kubelet's socket, by which the exporter finds pods"),
         ({"pod_mapping": False}, "SYS_ADMIN"),
     ):
         with pytest.warns(GpuConstructsWarning) as warned:
             DCGM.container(security_context=own, **options)
         assert [str(one.message) for one in warned] == [
-            f"security_context: only root gets {told}, got {own!r}. Remove runAsUser and runAsNonRoot"
+            f"security_context must run the exporter as root for {told}, got {own!r}. Remove runAsUser and runAsNonRoot"
         ]
 
 

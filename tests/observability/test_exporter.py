@@ -91,8 +91,8 @@ def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them(exp
     with pytest.warns(GpuConstructsWarning) as warned:
         exporter.objects(pod_annotations={"prometheus.io/scrape": "true"})
     assert [str(one.message) for one in warned] == [
-        "pod_annotations holds 'prometheus.io/scrape' beside scrape='ServiceMonitor', so a Prometheus that looks for "
-        "it scrapes the same target twice. Leave it out, or pass scrape='annotations'"
+        "pod_annotations contains 'prometheus.io/scrape', but the exporter also has scrape='ServiceMonitor'. A "
+        "Prometheus that reads both scrapes it twice. Remove the annotation, or pass scrape='annotations'"
     ]
 
 

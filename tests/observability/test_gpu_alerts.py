@@ -149,5 +149,5 @@ def test_alerts_without_a_rule_are_refused():
     from gpu_constructs.observability.alert_rules import RULE_NAMES
 
     assert refusal(leave_out=list(RULE_NAMES)) == (
-        "gpu/alerts: leave_out must leave at least one rule. Leave out the GpuAlerts for no rules"
+        "gpu/alerts: leave_out must keep at least one rule. If you want no rules, remove the GpuAlerts"
     )

@@ -177,7 +177,7 @@ def test_an_invalid_kind_is_rejected(refused):
     refused(Scrape.of)
 
 
-NOTHING_BUT = "scrape must contain only its kind with {!r}, which creates no object. Choose another kind"
+NOTHING_BUT = "scrape must have no other options with {!r}, which creates no object. Remove them"
 
 
 def test_options_without_a_scrape_object_are_rejected():

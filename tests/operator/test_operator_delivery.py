@@ -191,7 +191,7 @@ def test_a_path_that_helm_would_misread_is_rejected():
 def test_a_delivery_comes_from_one_of_four_methods_and_is_immutable():
     assert refusal(Delivery.values, {}).startswith("Delivery.values takes only keywords, got {} without one")
     assert refusal(Delivery) == (
-        "Delivery must come from Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...), Delivery.values()"
+        "Delivery must come from Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...) or Delivery.values()"
     )
     with pytest.raises(FrozenInstanceError):
         Delivery.flux().kind = "values"

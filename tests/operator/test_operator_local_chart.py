@@ -192,9 +192,9 @@ def test_a_file_that_is_not_a_chart_is_rejected(helm, tmp_path):
     (tmp_path / "notes.tgz").write_text("notes")
     assert "delivery.helm.chart must be readable, got" in refusal(str(tmp_path / "notes.tgz"), helm())
     (tmp_path / "empty").mkdir()
-    assert "delivery.helm.chart must hold a Chart.yaml, got" in refusal(str(tmp_path / "empty"), helm())
+    assert "delivery.helm.chart must contain a Chart.yaml, got" in refusal(str(tmp_path / "empty"), helm())
     misplaced = archive(tmp_path / "misplaced.tgz", name="Chart.yaml")
-    assert "delivery.helm.chart must hold a Chart.yaml, got" in refusal(misplaced, helm())
+    assert "delivery.helm.chart must contain a Chart.yaml, got" in refusal(misplaced, helm())
 
 
 def test_a_damaged_archive_is_rejected(helm, tmp_path):

@@ -139,7 +139,7 @@ def test_a_setting_needs_the_release_of_the_plugin_that_the_operator_runs():
     config = PluginConfig(flags=Flags(plugin=PluginFlags(shared_devices_allocation_policy="packed")))
     assert config_of(config)
     for version in ("25.10.1", "26.3.3"):
-        assert "would ignore" in refusal(config=config, version=version)
+        assert "ignores or rejects it" in refusal(config=config, version=version)
 
 
 def test_values_of_the_user_override_keys_and_replace_lists():
@@ -151,8 +151,8 @@ def test_values_of_the_user_override_keys_and_replace_lists():
 def test_values_of_the_user_cannot_extend_a_configuration_from_a_keyword():
     more = {"devicePlugin": {"config": {"data": {"other": "version: v1"}}}}
     assert refusal(sharing=SLICES.sharing, values=more) == (
-        "values.devicePlugin.config.data.other must be absent with the keyword sharing, which sets the whole "
-        "section, got 'version: v1'. Set it there, or remove sharing"
+        "values.devicePlugin.config.data.other must be absent with the keyword sharing, which sets the whole section, "
+        "got 'version: v1'. Set it with sharing, or remove sharing"
     )
     external = Configs.external("theirs", default="a")
     assert "values.devicePlugin.config.data must be absent with the keyword config" in refusal(
@@ -190,7 +190,7 @@ def test_configurations_in_text_values_are_read():
 def test_a_configuration_that_is_not_yaml_is_rejected():
     message = refusal(values=told(data={"b": "a: ["}))
     assert message.startswith("values.devicePlugin.config.data['b'] must be YAML, got while parsing a flow node ")
-    assert message.endswith("; mend it, or pass config=PluginConfig(...)")
+    assert message.endswith(". Correct it, or pass config=PluginConfig(...)")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_configuration_that_is_not_yaml_is_rejected():
     [
         ("version: v1\nodd: 1", "26.7.0", "line 2: odd is not a key of the file"),
         ("version: v1\nflags: {failOnInitError: false}", "26.7.0", "config 'b' must not contain flags.fail_on_init"),
-        ("version: v1\nflags: {plugin: {sharedDevicesAllocationPolicy: packed}}", "25.10.1", "would ignore"),
+        ("version: v1\nflags: {plugin: {sharedDevicesAllocationPolicy: packed}}", "25.10.1", "ignores or rejects it"),
     ],
 )
 def test_a_doubtful_configuration_in_text_values_warns(text, version, says):

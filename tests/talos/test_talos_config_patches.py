@@ -149,5 +149,5 @@ def test_a_directive_that_talos_does_not_support_is_rejected(rows):
 
 def test_the_whole_document_without_a_kind_cannot_be_deleted():
     assert refusal(node, DELETED).startswith(
-        "config_patches[0].$patch must be 'delete' in a document with only a kind and a name beside it, got "
+        "config_patches[0].$patch must be 'delete' in a document that otherwise contains only its kind and name, got "
     )

@@ -48,7 +48,7 @@ def test_a_release_line_has_no_installer_tag(app):
     with pytest.raises(GpuConstructsError) as refused:
         _ = node.installer_image
     assert str(refused.value) == (
-        "node: installer_image needs a platform with a patch release, the tag of the installer, got "
+        "node: installer_image needs a platform with a patch release, because the image tag contains it, got "
         "Talos('1.12'). Use the release that you run, for example Talos('1.12.11')"
     )
     assert "install" not in node.machine_config[0]["machine"]

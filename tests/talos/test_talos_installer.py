@@ -144,10 +144,10 @@ UNCERTAIN = [
 def test_a_kernel_argument_whose_text_is_not_certain_is_refused():
     for argument in UNCERTAIN:
         with pytest.raises(
-            GpuConstructsError, match=r"^extra_kernel_args must contain one kernel argument in"
+            GpuConstructsError, match=r"^extra_kernel_args must contain one kernel argument in each"
         ) as refused:
             TalosSchematic(extra_kernel_args=[argument])
-        assert f", got {argument!r}. Start it with a letter" in str(refused.value)
+        assert f", got {argument!r}. Write name=value" in str(refused.value)
 
 
 def test_an_invalid_extension_name_is_rejected():

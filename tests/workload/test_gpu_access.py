@@ -540,15 +540,15 @@ def test_every_workload_of_a_construct_gets_gpus(chart):
 
 
 def test_a_patch_that_removes_a_gpu_field_is_reported():
-    spec, gave = "/spec/template/spec", "GpuAccess set pod."
+    spec, gave = "/spec/template/spec", "GpuAccess sets pod."
     limit = f"{spec}/containers/0/resources/limits/nvidia.com~1gpu"
-    gone = "a JSON patch changed it. Remove that patch or the GpuAccess"
+    gone = "but a JSON patch changed it to None. Remove that patch or the GpuAccess"
     for patch, problem in (
-        (JsonPatch.remove(limit), f"{gave}containers[0].resources.limits.{GPU} of 1, now None: {gone}"),
-        (JsonPatch.remove(f"{spec}/runtimeClassName"), f"{gave}runtimeClassName of 'nvidia'"),
+        (JsonPatch.remove(limit), f"{gave}containers[0].resources.limits.{GPU} to 1, {gone}"),
+        (JsonPatch.remove(f"{spec}/runtimeClassName"), f"{gave}runtimeClassName to 'nvidia', {gone}"),
         (JsonPatch.add(f"{spec}/containers/0/env", VISIBLE), "container 'main' must not set NVIDIA_VISIBLE_DEVICES"),
         (JsonPatch.remove("/spec/template"), "a Deployment contains no pod template"),
-        (JsonPatch.remove(f"{spec}/containers/0/resources"), f"{gave}containers[0].resources of"),
+        (JsonPatch.remove(f"{spec}/containers/0/resources"), f"{gave}containers[0].resources to"),
     ):
         app = App()
         External(app, "nodes", runtime_classes=["nvidia"], node_labels=["nvidia.com/*"])

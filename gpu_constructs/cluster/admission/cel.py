@@ -22,7 +22,7 @@ GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*")
 def asks_for_gpu(resources: Sequence[str] = GPU_RESOURCES) -> str:
     """Return an expression that is true if a container or init container has a limit on a GPU resource.
 
-    A limit of 0 does not count, because a LimitRange with a maximum of GPUs sets it on every other container.
+    A limit of 0 does not count, because the LimitRange of ``ContainerLimits`` sets it on containers without a GPU.
 
     Args:
         resources: Names of the resources. A trailing ``*`` matches the rest of a name.
@@ -67,7 +67,7 @@ def is_scheduled_if_it_uses(classes: Sequence[str]) -> str:
 def takes_no_environment_unseen(classes: Sequence[str]) -> str:
     """Return an expression that rejects ``envFrom`` in containers of pods with one of the runtime classes.
 
-    It accepts a container that sets ``NVIDIA_VISIBLE_DEVICES`` itself, because its own value takes precedence.
+    It accepts a container that sets ``NVIDIA_VISIBLE_DEVICES`` in ``env``, because ``env`` takes precedence.
     """
     return (
         f"!({uses_runtime(classes)}) || variables.containers.all(c, !has(c.envFrom) || "

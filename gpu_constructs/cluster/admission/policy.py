@@ -57,8 +57,8 @@ def namespace_selector(
 ) -> dict[str, Any]:
     """Return a selector for the namespaces in ``only``.
 
-    If ``only`` is None or empty, it selects all namespaces. The selector never matches the namespaces in ``excluded``
-    and those whose label ``unless_label`` is ``true``.
+    If ``only`` is None or empty, it selects all namespaces. The selector never matches a namespace in ``excluded``, or
+    a namespace whose label ``unless_label`` is ``true``.
     """
     terms: list[dict[str, Any]] = []
     if only:

@@ -26,7 +26,7 @@ _FIRST_KUBERNETES = "1.36"
 
 
 class GpuRuntimeInjection(GpuObject):
-    """A policy that sets the runtime class on GPU pods that name none, and adds the tolerations that they lack.
+    """A policy that adds missing tolerations to GPU pods, and sets the runtime class if a pod names none.
 
     Use it for pods that another program creates without these fields, for example the notebook spawner of Kubeflow or
     the runtimes of Kubeflow Trainer. Emits a MutatingAdmissionPolicy and its binding, or for Kyverno one
@@ -68,9 +68,10 @@ class GpuRuntimeInjection(GpuObject):
             flavor: ``kubernetes`` needs Kubernetes 1.36. ``kyverno`` needs Kyverno 1.17 in the cluster and supports
                 older releases of Kubernetes. It emits a MutatingPolicy of Kyverno, which takes the same expressions,
                 because Kyverno deprecates its ClusterPolicy.
-            failure_policy: Treatment of a GPU pod when the policy fails. None, the default, is ``Fail`` in the API
-                server, because a pod would otherwise silently run without its GPU. For Kyverno it is ``Ignore``,
-                because no matching pod could start while the webhook of Kyverno is unavailable.
+            failure_policy: Treatment of a GPU pod if the policy fails: ``Fail`` rejects the pod, and ``Ignore`` admits
+                it unchanged. None, the default, is ``Fail`` for the flavor ``kubernetes``, because a pod would
+                otherwise silently run without its GPU. For ``kyverno`` it is ``Ignore``. ``Fail`` would block all
+                matching pods while the webhook of Kyverno is unavailable.
 
         Raises:
             GpuConstructsError: If the platform does not serve the policy or needs no runtime class, if the policy
@@ -94,8 +95,8 @@ class GpuRuntimeInjection(GpuObject):
         excluded = [namespace_name(each) for each in excluded_namespaces]
         if only is not None and not set(only) - set(excluded):
             raise GpuConstructsError(
-                f"namespaces must contain a namespace that is not in excluded_namespaces, got {only!r}. Leave it out "
-                "to select all"
+                f"namespaces must contain a namespace that is not in excluded_namespaces, got {only!r}. Leave out "
+                "namespaces to select all other namespaces"
             )
         super().__init__(scope, id)
         self.name = name
@@ -131,6 +132,6 @@ def _spec(runtime_class: str, tolerations: Sequence[Toleration]) -> dict[str, An
         "mutations": [
             {"patchType": "JSONPatch", "jsonPatch": {"expression": cel.injection(runtime_class, tolerations)}}
         ],
-        # A second run finds a runtime class and does nothing. The first run may precede a webhook that adds the GPU.
+        # The first run may precede a webhook that adds the GPU. A second run changes no pod that has a runtime class.
         "reinvocationPolicy": "IfNeeded",
     }

@@ -167,6 +167,6 @@ def _spec(classes: Sequence[str], resources: Sequence[str], *, deny_env_from: bo
             for holds, expression, message in rules
             if holds
         ],
-        # A guard must not admit pods when it fails. The API server runs it, so it depends on no webhook.
+        # If the policy fails, it must reject pods. The API server runs the policy, so it depends on no webhook.
         "failurePolicy": "Fail",
     }
