@@ -125,9 +125,8 @@ def _check_series(series: GpuSeries, options: Options) -> None:
         )
     if isinstance(options.power, Mapping) and series.job is None and series.dialect == "nvidia_smi":
         raise GpuConstructsError(
-            "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got a "
-            f"mapping with {len(options.power)} of them. Give the exporter a scrape object, such as "
-            "scrape='ServiceMonitor'"
+            "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got "
+            f"{len(options.power)}. Create a scrape object with scrape='ServiceMonitor' on the exporter"
         )
     ignored = options.thresholds.vram_ignored_namespaces
     if ignored and series.pods == "none":

@@ -285,8 +285,8 @@ def test_two_pools_of_one_agent_are_one_alert_on_its_pods():
 
 def test_pools_need_series_that_name_their_node():
     assert refusal(nvidia_smi(job=None), power={"a": Agent()}) == (
-        "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got a "
-        "mapping with 1 of them. Give the exporter a scrape object, such as scrape='ServiceMonitor'"
+        "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got "
+        "1. Create a scrape object with scrape='ServiceMonitor' on the exporter"
     )
     assert rules(nvidia_smi(job=None), power=Agent())
 
