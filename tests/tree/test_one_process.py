@@ -11,7 +11,7 @@ import gpu_constructs
 PROCESSES = """
 import os
 from gpu_constructs import App
-App()
+App().charts
 
 def below(pid):
     for child in open(f"/proc/{pid}/task/{pid}/children").read().split():
@@ -81,8 +81,9 @@ def shown(program, folder, **variables):
 
 def test_jsii_runs_in_one_process_unless_its_own_entry_point_is_wanted(tmp_path):
     assert shown(PROCESSES, tmp_path) == (0, "1\n", "")
+    assert shown(PROCESSES, tmp_path, GPU_CONSTRUCTS_KERNEL="node") == (0, "1\n", "")
     assert shown(PROCESSES, tmp_path, GPU_CONSTRUCTS_KERNEL="stock") == (0, "2\n", "")
-    unknown = "from gpu_constructs.tree import one_process\none_process.RELEASES = frozenset()\n" + PROCESSES
+    unknown = "from gpu_constructs.tree import kernel\nkernel.RELEASES = frozenset()\n" + PROCESSES
     assert shown(unknown, tmp_path) == (0, "2\n", "")
 
 
@@ -90,11 +91,11 @@ def test_jsii_runs_in_one_process_unless_its_own_entry_point_is_wanted(tmp_path)
 def test_a_program_shows_the_same_with_one_process_as_with_the_entry_point_of_jsii(tmp_path, name):
     (tmp_path / "prints.js").write_text(PRINTS)
     stock = shown(PROGRAMS[name], tmp_path, GPU_CONSTRUCTS_KERNEL="stock")
-    assert shown(PROGRAMS[name], tmp_path) == stock
+    assert shown(PROGRAMS[name], tmp_path, GPU_CONSTRUCTS_KERNEL="node") == stock
     assert len(stock[1] + stock[2]) > 10 or stock[0] == 7
 
 
-@pytest.mark.parametrize("kernel", ["", "stock"])
+@pytest.mark.parametrize("kernel", ["node", "stock"])
 def test_an_error_that_ends_node_is_shown(tmp_path, kernel):
     (tmp_path / "prints.js").write_text(ENDS)
     status, _, err = shown(PROGRAMS["output and warnings of JavaScript"], tmp_path, GPU_CONSTRUCTS_KERNEL=kernel)

@@ -1,8 +1,8 @@
-"""Start of the JavaScript half of jsii in one Node.js process.
+"""Changes to jsii, which cdk8s uses to run JavaScript in Node.js.
 
-jsii starts two processes: its entry point only relays messages to the process that does the work. With the entry point
-``one_process.js``, a message takes about half the time. The environment variable ``GPU_CONSTRUCTS_KERNEL=stock`` keeps
-the entry point of jsii.
+A program starts Node.js only if it needs JavaScript, and then starts one process instead of two. The environment
+variable ``GPU_CONSTRUCTS_KERNEL`` selects another behavior: with ``node``, the program starts Node.js at the import of
+cdk8s, and with ``stock``, jsii stays unchanged.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from gpu_constructs.tree.node import require_node
+
 RELEASES = frozenset({"1.142.0"})
-"""Releases of jsii that the tests cover. With other releases, jsii starts its own entry point."""
+"""Releases of jsii that the tests cover. Other releases stay unchanged."""
 _LINKS = "NODE_PRESERVE_SYMLINKS"
 _ENTRY = Path(__file__).with_name("one_process.js")
 
 
-def use_one_process() -> None:
-    """Configure jsii to start one Node.js process. This works only if the program imports this package before cdk8s."""
-    is_wanted = os.environ.get("GPU_CONSTRUCTS_KERNEL") != "stock" and "JSII_RUNTIME" not in os.environ
-    if is_wanted and os.name == "posix" and "constructs" not in sys.modules:
+def change_jsii_before_cdk8s() -> None:
+    """Change jsii at the first import of cdk8s. This works only if the program imports this package before cdk8s."""
+    if "constructs" not in sys.modules:
         sys.meta_path.insert(0, _BeforeConstructs())
 
 
@@ -31,15 +32,27 @@ class _BeforeConstructs:
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname == "constructs":
+            _change_jsii(os.environ.get("GPU_CONSTRUCTS_KERNEL", ""))
             sys.meta_path.remove(self)
-            _change_jsii()
 
 
-def _change_jsii() -> None:
+def _change_jsii(wanted: str) -> None:
+    can_change = wanted != "stock" and "JSII_RUNTIME" not in os.environ and os.name == "posix" and _is_covered()
+    if can_change:
+        _use_one_process()
+    if can_change and wanted != "node":
+        _start_node_late()
+    else:
+        require_node()
+
+
+def _is_covered() -> bool:
     from jsii.__meta__ import __jsii_runtime_version__ as release
 
-    if release not in RELEASES:
-        return
+    return release in RELEASES
+
+
+def _use_one_process() -> None:
     from jsii._kernel.providers import process as processes
 
     node: Any = processes._NodeProcess
@@ -61,3 +74,11 @@ def _change_jsii() -> None:
             os.environ.pop(_LINKS) if before is None else os.environ.update({_LINKS: before})
 
     node._jsii_runtime, node.start = extract_with_entry, start_with_links
+
+
+def _start_node_late() -> None:
+    from jsii import _runtime
+
+    from gpu_constructs.tree.deferred import DeferredProvider
+
+    _runtime.kernel.provider = DeferredProvider()

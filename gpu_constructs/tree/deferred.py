@@ -1,0 +1,113 @@
+"""A provider of jsii that starts Node.js at the first message that needs JavaScript."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jsii._kernel import types
+from jsii._kernel.providers.process import ProcessProvider, _NodeProcess
+
+from gpu_constructs.tree.cdk8s_model import Model, Unknown
+from gpu_constructs.tree.node import require_node
+
+
+def _answered_first(name: str) -> Any:
+    """Return a method of the provider that asks the model, and sends the message to Node.js if that fails."""
+
+    def send(self: DeferredProvider, request: Any) -> Any:
+        return self._answered(request) or getattr(ProcessProvider, name)(self, request)
+
+    return send
+
+
+class DeferredProvider(ProcessProvider):
+    """A provider that answers messages from a model until a message needs JavaScript.
+
+    It then starts Node.js, sends the earlier messages again in their order, and compares each response with the answer
+    of the model. From then on, it sends all messages to Node.js.
+    """
+
+    def __init__(self) -> None:
+        self._environment, self._folder = dict(os.environ), os.getcwd()
+        self._model: Model | None = Model(self._environment)
+        self._sent: list[tuple[Any, Any]] = []
+        self._node: Any = None
+        # Node.js stops at this point of the exit of Python, even if it starts after other exit handlers exist.
+        atexit.register(self.close)
+
+    load = _answered_first("load")
+    create = _answered_first("create")
+    get = _answered_first("get")
+    invoke = _answered_first("invoke")
+    sinvoke = _answered_first("sinvoke")
+
+    def _answered(self, request: Any) -> Any:
+        """Return the answer of the model. Return None if only Node.js can answer."""
+        if self._model is None:
+            return None
+        try:
+            response, has_effect = self._model.answer(request)
+        except Unknown:
+            return None
+        if has_effect:
+            self._sent.append((request, response))
+        return response
+
+    @property
+    def _process(self) -> Any:
+        if self._node is None:
+            require_node()
+            self._model = None
+            node: Any = _NodeProcess  # jsii does not annotate its methods.
+            started = node()
+            with self._as_at_import():
+                started.start()
+            atexit.unregister(started.stop)
+            self._node = started
+            self._repeat(started)
+        return self._node
+
+    @contextmanager
+    def _as_at_import(self) -> Iterator[None]:
+        """Restore the environment variables and the working folder of the first import of cdk8s."""
+        environment, folder = dict(os.environ), os.getcwd()
+        if (environment, folder) == (self._environment, self._folder):
+            yield
+            return
+        try:
+            _set_environment(self._environment)
+            os.chdir(self._folder)
+            yield
+        finally:
+            _set_environment(environment)
+            os.chdir(folder)
+
+    def _repeat(self, node: Any) -> None:
+        for request, expected in self._sent:
+            got = node.send(request, type(expected))
+            if got != expected and not isinstance(got, types.LoadResponse):
+                raise RuntimeError(
+                    f"cdk8s must answer {expected}, got {got}. Set GPU_CONSTRUCTS_KERNEL=stock, and report the program"
+                )
+        self._sent.clear()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether Node.js runs."""
+        return self._node is not None
+
+    def close(self) -> None:
+        """Stop Node.js if it runs."""
+        atexit.unregister(self.close)
+        if self.is_started:
+            self._node.stop()
+
+
+def _set_environment(wanted: dict[str, str]) -> None:
+    for name in os.environ.keys() - wanted.keys():
+        del os.environ[name]
+    os.environ.update(wanted)
