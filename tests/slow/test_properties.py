@@ -30,6 +30,7 @@ from gpu_constructs import (
     CudaSmokeTest,
     DcgmExporter,
     DevicePluginChart,
+    FeatureRule,
     GpuConstructsError,
     GpuDeviceClass,
     GpuOperator,
@@ -39,6 +40,7 @@ from gpu_constructs import (
     KatibExperiment,
     KatibParameter,
     Kubernetes,
+    NodeFeatureRule,
     NvidiaGpuExporter,
     PyTorchTraining,
     Sharing,
@@ -173,6 +175,7 @@ def assert_sound_or_refused(construct, options, scope):
 CONSTRUCTS = [construct for construct in drawn.constructs() if construct is not CapacityPlan]
 CLAIMS = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims())
 NEEDED = {
+    NodeFeatureRule: {"rules": [FeatureRule(name="gpu", labels={"example.com/gpu": "true"})]},
     # These take half a second to draw and to check: definitions of Node Feature Discovery, a dashboard.
     DevicePluginChart: {"node_feature_discovery": "external"},
     DcgmExporter: {"dashboard": False},
