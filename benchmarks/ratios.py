@@ -233,7 +233,7 @@ def main() -> int:
         ("the same, without capacity plans", partial(whole_app, is_planned=False), 2.0),
         ("the same, ours not compiled before", partial(whole_app, is_compiled=False), None),
         ("import gpu_constructs / import cdk8s", partial(importing, "import gpu_constructs"), 1.1),
-        ("every public name / import cdk8s", partial(importing, everything), 1.8),
+        ("every public name / import cdk8s", partial(importing, everything), 1.6),
         ("one object / bare ApiObject", one_object, 1.5),
         ("DevicePluginChart / bare ApiObjects", device_plugin_chart, 1.5),
         ("1,000 Manifests / bare ApiObjects", partial(many, "manifest"), 0.8),

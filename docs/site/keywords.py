@@ -14,6 +14,8 @@ import griffe
 
 import gpu_constructs
 
+_STANDARD = "dataclasses.dataclass"
+
 
 class Keywords(griffe.Extension):
     """Completes the signatures and the docstrings of public classes and functions."""
@@ -25,6 +27,7 @@ class Keywords(griffe.Extension):
 
     def on_package(self, *, pkg: griffe.Module, **_: object) -> None:
         """Complete all public names of the package."""
+        _use_dataclasses(pkg)
         names = gpu_constructs.__all__ if pkg.path == "gpu_constructs" else ()
         found: dict[str, tuple[griffe.Object | griffe.Alias, Any]] = {}
         for name in names:
@@ -42,6 +45,19 @@ class Keywords(griffe.Extension):
                     found[function.canonical_path] = (function, getattr(made, member))
         for shown, made in found.values():
             _complete(shown.final_target if shown.is_alias else shown, made)
+
+
+def _use_dataclasses(module: griffe.Module) -> None:
+    """Treat the late ``dataclass`` of this library like that of the standard library."""
+    for name in ("dataclass", "field"):
+        if isinstance(imported := module.members.get(name), griffe.Alias):
+            imported.target_path = f"dataclasses.{name}"
+    for one in module.classes.values():
+        if not one.is_alias and any(getattr(each.value, "canonical_path", "") == _STANDARD for each in one.decorators):
+            one.labels.add("dataclass")
+    for inner in module.modules.values():
+        if isinstance(inner, griffe.Module):
+            _use_dataclasses(inner)
 
 
 def _complete(shown: griffe.Function, function: Any) -> None:

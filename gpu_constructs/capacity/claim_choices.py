@@ -15,7 +15,6 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -24,6 +23,7 @@ from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.packing import Bin, Item, pack
 from gpu_constructs.capacity.planned import NodeOffer
+from gpu_constructs.records import dataclass, replace
 
 
 @dataclass(frozen=True)

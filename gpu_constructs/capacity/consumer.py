@@ -8,8 +8,9 @@ deletes them. Pods of a Job end by themselves.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from gpu_constructs.records import dataclass, field, replace
 
 
 class Condition(str):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
 from typing import Any
@@ -22,6 +21,7 @@ from gpu_constructs.capacity.placement_keys import NODE_NAME, placement_key
 from gpu_constructs.capacity.planned import NodeOffer
 from gpu_constructs.capacity.wording import joined
 from gpu_constructs.kube.placement import HOSTNAME
+from gpu_constructs.records import dataclass, replace
 
 _MOST_REFUSALS = 6
 

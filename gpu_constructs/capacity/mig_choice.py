@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
@@ -16,6 +15,7 @@ from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.sharing_demand import Demand, Hardware
 from gpu_constructs.catalog.mig_layouts import fits
 from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib, size_of
+from gpu_constructs.records import dataclass
 
 Layouts = tuple[dict[str, int], ...]
 Layout = Mapping[str, int] | Sequence[Mapping[str, int]]

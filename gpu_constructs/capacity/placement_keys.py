@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from gpu_constructs.capacity.planned import NodeOffer
 from gpu_constructs.facts.readable import mapping, members
 from gpu_constructs.kube.labels import is_known_once_a_node_runs
 from gpu_constructs.kube.placement import HOSTNAME
+from gpu_constructs.records import dataclass
 
 NODE_NAME = "field metadata.name"
 """Key of a rule for the name of the node instead of a label. It contains a space, so no label has this key."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpu_constructs.capacity.planned import PlanData
 from gpu_constructs.capacity.report import as_json, written
+from gpu_constructs.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ extended resource that a node advertises. Long-running pods run until someone de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.gathered import summed
+from gpu_constructs.records import dataclass, field
 
 Answer = Literal["yes", "no", "undecided", "conditional"]
 """Answer to the question whether pods fit.

@@ -19,7 +19,6 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpu_constructs.capacity.demand.pod_rules import HOST, Affinity, Rules, Spread
@@ -36,6 +35,7 @@ from gpu_constructs.capacity.placement_keys import (
     offer_key,
     placement_key,
 )
+from gpu_constructs.records import dataclass, replace
 
 _MOST_STATES = 4_000
 """Number of visited placements after which the search gives up."""

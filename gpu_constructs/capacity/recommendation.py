@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpu_constructs.capacity.consumer import Consumer
@@ -30,6 +29,7 @@ from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass, replace
 
 _USUAL_UNIT = "1Gi"
 _MOST = 3

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.packing import Item
 from gpu_constructs.capacity.placed_pods import PlacedPods
+from gpu_constructs.records import dataclass
 
 MOST_SEARCHES = 30_000
 """Amount of work of all searches together after which no search starts.

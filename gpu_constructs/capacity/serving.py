@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_constructs.capacity.eligibility import refusal, unknown_labels
@@ -17,6 +16,7 @@ from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.facts.provided import GpuNodes, GpuOffer, Provided
+from gpu_constructs.records import dataclass, replace
 
 CONFIG_CHOICE = "nvidia.com/device-plugin.config"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Literal
@@ -19,6 +18,7 @@ from gpu_constructs.capacity.wording import MOST_NAMED, memory_sum, some, unit_o
 from gpu_constructs.catalog.gpu_models import mps_clients
 from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.catalog.sharing import MOST_SLOTS, Sharing
+from gpu_constructs.records import dataclass
 
 Mode = Literal["exclusive", "mig", "mps", "time-slicing", "vram-units"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -18,6 +17,7 @@ from gpu_constructs.catalog.inventory import GpuNode
 from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib, normal_profile, size_of
 from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.catalog.sharing import GPU
+from gpu_constructs.records import dataclass
 
 _MIG = "nvidia.com/mig-"
 

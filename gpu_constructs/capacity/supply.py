@@ -6,7 +6,6 @@ An *offer* is a node or a node pool with the devices that it advertises.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 
@@ -30,6 +29,7 @@ from gpu_constructs.catalog.nfd_labels import NfdLabels
 from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.facts.provided import GpuNodes, Provided
+from gpu_constructs.records import dataclass, replace
 
 GPU_CLASS = "gpu.nvidia.com"
 MIG_CLASS = "mig.nvidia.com"

@@ -12,11 +12,11 @@ import heapq
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby, islice
 from typing import NamedTuple
 
 from gpu_constructs.capacity.gathered import grouped, summed
+from gpu_constructs.records import dataclass
 
 Candidate = tuple[int, int, int]
 """Equal pods: memory in MiB of each pod, number of pods, and number of slots that each pod holds."""

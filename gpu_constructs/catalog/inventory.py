@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -16,6 +15,7 @@ from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.errors import GpuConstructsError, short_errors, then
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import Taint
+from gpu_constructs.records import dataclass, field
 
 MEBIBYTE = 1024 * 1024
 _MOST_BOARDS = 128

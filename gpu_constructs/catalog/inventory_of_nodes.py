@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, normal_profile, re
 from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube.placement import Taint
+from gpu_constructs.records import dataclass
 
 _Node = TypeVar("_Node")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal, NamedTuple
@@ -16,6 +15,7 @@ from typing import ClassVar, Literal, NamedTuple
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES, rows
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, placement
+from gpu_constructs.records import dataclass
 
 RuntimeMode = Literal["legacy", "cdi"]
 MachineConfigShape = Literal["v1alpha1", "multi-document"]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors, warn
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass, field
 
 GPU = "nvidia.com/gpu"
 """Extended resource of whole GPUs, and of MIG devices with the MIG strategy ``single``."""

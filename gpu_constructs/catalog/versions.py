@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass
 
 if TYPE_CHECKING:
     from packaging.version import Version

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from gpu_constructs.facts.app import Facts, Pod
@@ -12,6 +11,7 @@ from gpu_constructs.facts.limit_range import breaches, defaults
 from gpu_constructs.facts.provided import is_among
 from gpu_constructs.facts.readable import Manifest, amounts, namespace_of, quantity
 from gpu_constructs.kube.pod_specs import containers, most_at_once
+from gpu_constructs.records import dataclass
 
 _OF_CLAIMS = "requests.storage"
 _OF_CLASS = ".storageclass.storage.k8s.io/requests.storage"

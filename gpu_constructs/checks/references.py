@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -14,6 +13,7 @@ from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import is_among
 from gpu_constructs.facts.readable import Manifest, mapping, namespace_of
 from gpu_constructs.kube import fields, pod_specs
+from gpu_constructs.records import dataclass
 
 KEYWORDS: Mapping[str, str] = {
     "ConfigMap": "config_maps",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gpu_constructs.catalog.sharing import GPU
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass, field
 
 DEVICE_CLASS_SUFFIX = ".deviceclass.resource.k8s.io/devices"
 """Suffix of a quota key for devices of resource claims. The key starts with the name of a DeviceClass."""

@@ -7,7 +7,6 @@ DaemonSet.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpu_constructs.catalog.platforms import Platform
@@ -22,6 +21,7 @@ from gpu_constructs.kube import placement
 from gpu_constructs.kube.container_security import container_security
 from gpu_constructs.kube.labels import COMPONENT, object_labels, selector_labels
 from gpu_constructs.kube.pods import Pods
+from gpu_constructs.records import dataclass
 
 APP = "nvidia-device-plugin"
 

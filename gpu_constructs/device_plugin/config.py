@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +17,7 @@ from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.durations import LONGEST, go_duration
 from gpu_constructs.kube.yaml_text import yaml_text
+from gpu_constructs.records import dataclass
 
 MigStrategy = Literal["none", "single", "mixed"]
 

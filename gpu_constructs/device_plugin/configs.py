@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.catalog.sharing import GPU, Sharing
@@ -13,6 +12,7 @@ from gpu_constructs.device_plugin.config import Flags, PluginConfig
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.facts.provided import GpuOffer, placement_of
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass, field
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
 """Node label whose value is the name of the configuration for the node. The administrator of the cluster sets it."""
@@ -77,7 +77,7 @@ class Configs(fields.Options):
     default: str | None = None
     config_map: str | None = None
     fallback_strategies: Sequence[FallbackStrategy] = ()
-    flags: Flags = Flags()  # noqa: RUF009
+    flags: Flags = Flags()
     may_use: Sequence[Use] = ()
 
     def _conflicts(self) -> Iterable[fields.Conflict]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +16,7 @@ from gpu_constructs.device_plugin.config import CONFIG_FILE, Flags, GfdFlags, Pl
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, object_suffix, plugin_configs
 from gpu_constructs.kube import fields, placement
 from gpu_constructs.kube.config_map import config_map, sha256
+from gpu_constructs.records import dataclass, field
 
 CHECKSUM = "gpu-constructs/config-sha256"
 _AVAILABLE = "/available-configs"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +15,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.kube.container_security import SECURITY_CONTEXT, Rights
 from gpu_constructs.kube.env import AnyEnvValue, environment
 from gpu_constructs.kube.resources import Resources, container_resources
+from gpu_constructs.records import dataclass, field
 
 KUBELET_DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 CDI_FEATURE_FLAGS = DEVICE_PLUGIN[DEFAULT_DEVICE_PLUGIN].cdi_feature_flags

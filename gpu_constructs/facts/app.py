@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
@@ -40,6 +39,7 @@ from gpu_constructs.kube.pod_specs import (
     node_labels_required,
     pod_spec_paths,
 )
+from gpu_constructs.records import dataclass, field
 
 _CDI = re.compile(r"cdi-(?:cri|annotations)")
 

@@ -6,7 +6,6 @@ The values of a known chart become the objects that the chart creates, with the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gpu_constructs.facts.helm_releases import Release
@@ -14,6 +13,7 @@ from gpu_constructs.facts.readable import Manifest, mapping, members
 from gpu_constructs.kube.plain_data import merged
 from gpu_constructs.kube.pod_specs import Path, pod_spec_paths
 from gpu_constructs.kube.tables import table
+from gpu_constructs.records import dataclass
 
 Row = Mapping[str, Any]
 """One chart of the table, or one of its workloads."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpu_constructs.facts.charts import Workload, row_of, workloads
@@ -11,6 +10,7 @@ from gpu_constructs.facts.helm_releases import Release, releases
 from gpu_constructs.facts.readable import Manifest, annotations_of, name_of, namespace_of, quantity, readable
 from gpu_constructs.kube.plain_data import below
 from gpu_constructs.kube.pod_specs import Path
+from gpu_constructs.records import dataclass
 
 IsGpu = Callable[[str], bool]
 """Function that checks whether a resource consists of GPUs."""

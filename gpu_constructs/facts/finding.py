@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from gpu_constructs.records import dataclass, replace
 
 
 @dataclass(frozen=True)

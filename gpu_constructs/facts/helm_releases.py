@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from gpu_constructs.facts.readable import Manifest, at, kind_of, mapping, name_of, namespace_of
 from gpu_constructs.kube.pod_specs import Path
+from gpu_constructs.records import dataclass
 
 Named = Callable[[str, str, object], Manifest | None]
 """Function that returns the object of a kind, a namespace and a name. It returns None if the app has no such object."""

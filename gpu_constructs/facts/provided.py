@@ -8,11 +8,11 @@ advertises.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.catalog.sharing import Sharing
+from gpu_constructs.records import dataclass, field
 
 if TYPE_CHECKING:
     from gpu_constructs.catalog.nfd_labels import NfdLabels

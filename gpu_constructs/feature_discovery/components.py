@@ -6,7 +6,6 @@ Source: the node-feature-discovery charts 0.17.3 and 0.19.0 bundled in NVIDIA/k8
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +22,7 @@ from gpu_constructs.kube.env import AnyEnvValue
 from gpu_constructs.kube.placement import Toleration
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.kube.update_strategy import UpdateStrategy
+from gpu_constructs.records import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class NfdComponent(NfdOptions):
     pod_security_context: Mapping[str, Any] = field(default_factory=dict)
     security_context: Mapping[str, Any] = field(default_factory=dict)
     init_containers: Sequence[Mapping[str, Any]] = ()
-    service_account: NfdServiceAccount = NfdServiceAccount()  # noqa: RUF009
+    service_account: NfdServiceAccount = NfdServiceAccount()
     rbac_create: bool = True
     revision_history_limit: int | None = None
     priority_class_name: str | None = None
@@ -167,7 +167,7 @@ class NfdDaemonSet(NfdComponent):
     """
 
     daemonset_annotations: Mapping[str, str] = field(default_factory=dict)
-    update_strategy: UpdateStrategy = UpdateStrategy.rolling_update()  # noqa: RUF009
+    update_strategy: UpdateStrategy = UpdateStrategy.rolling_update()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +274,7 @@ class NfdWorker(NfdDaemonSet):
     owner_refs: Sequence[Literal["pod", "ds", "node"]] | None = None
     mount_usr_src: bool = False
     mount_features_d: bool = False
-    update_strategy: UpdateStrategy = UpdateStrategy.rolling_update(max_unavailable="10%")  # noqa: RUF009
+    update_strategy: UpdateStrategy = UpdateStrategy.rolling_update(max_unavailable="10%")
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
         owners = list(self.owner_refs or ())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
@@ -24,6 +23,7 @@ from gpu_constructs.kube import container_security, fields, placement, pods, rba
 from gpu_constructs.kube.config_map import config_map, sha256
 from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.yaml_text import yaml_text
+from gpu_constructs.records import dataclass
 
 CONFIG_CHECKSUM = "gpu-constructs/config-sha256"
 LABELS = f"{nfd_labels.DOMAIN}*"

@@ -6,7 +6,6 @@ Source: the node-feature-discovery charts 0.17.3 and 0.19.0 bundled in NVIDIA/k8
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from gpu_constructs.feature_discovery.components import (
@@ -25,6 +24,7 @@ from gpu_constructs.feature_discovery.options import (
     NfdServiceAccount,
 )
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass, field
 
 __all__ = [
     "NfdComponent",
@@ -82,9 +82,9 @@ class NodeFeatureDiscovery(NfdOptions):
     namespace: str | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     priority_class_name: str | None = None
-    master: NfdMaster | None = NfdMaster()  # noqa: RUF009
-    worker: NfdWorker | None = NfdWorker()  # noqa: RUF009
-    gc: NfdGarbageCollector | None = NfdGarbageCollector()  # noqa: RUF009
+    master: NfdMaster | None = NfdMaster()
+    worker: NfdWorker | None = NfdWorker()
+    gc: NfdGarbageCollector | None = NfdGarbageCollector()
     topology_updater: NfdTopologyUpdater | None = None
     prometheus: NfdPodMonitor | None = None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -14,6 +13,7 @@ from gpu_constructs.errors import GpuConstructsError, refuse_if, then
 from gpu_constructs.kube import container_security, credentials, durations, env, fields, tables, update_strategy
 from gpu_constructs.kube.pods import keys_among, pod_annotations, pod_labels
 from gpu_constructs.kube.resources import Resources, container_resources
+from gpu_constructs.records import dataclass, field
 
 LONGEST_SUFFIX = "-topology-updater"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +15,7 @@ from gpu_constructs.catalog import nfd_labels
 from gpu_constructs.errors import refuse_if
 from gpu_constructs.kube import fields, tables
 from gpu_constructs.kube.placement import Taint
+from gpu_constructs.records import dataclass, field
 
 _NUMBER = re.compile(r"[-+]?[0-9]+\Z")
 _VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}([-+][-+.0-9A-Za-z]+)?\Z")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from gpu_constructs.kube.env import VISIBLE_DEVICES, AnyEnvValue, environment
 from gpu_constructs.kube.pods import ImagePullPolicy
 from gpu_constructs.kube.resources import Resources, container_resources
 from gpu_constructs.kube.volume import Mountable, Mounts
+from gpu_constructs.records import dataclass, field
 
 
 def named_ports(given: Sequence[int] | Mapping[str, int]) -> dict[str, int]:

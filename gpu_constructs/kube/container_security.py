@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from gpu_constructs.records import dataclass
 
 POD = {"seccompProfile": {"type": "RuntimeDefault"}}
 """Security context of every pod that the library emits."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors
 from gpu_constructs.kube import credentials, fields, references
 from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.records import dataclass, field
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 

@@ -9,13 +9,13 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, then
 from gpu_constructs.errors import did_you_mean as did_you_mean
+from gpu_constructs.records import dataclass
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _QUALIFIED_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")

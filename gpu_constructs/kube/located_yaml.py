@@ -14,13 +14,13 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import yaml
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass
 
 _Made = TypeVar("_Made")
 

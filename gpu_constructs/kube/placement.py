@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass
 
 GPU_PRESENT = "nvidia.com/gpu.present"
 """Node label that the constructs of this library select. ``synth`` checks that a component publishes it."""

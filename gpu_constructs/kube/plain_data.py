@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass, field
 
 _LARGEST = 2**53
 """Largest whole number that is exact in JavaScript and in other programs with floating-point numbers."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
 from gpu_constructs.errors import GpuConstructsError
@@ -12,6 +11,7 @@ from gpu_constructs.kube.placement import Toleration
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.resources import Resources, container_resources
 from gpu_constructs.kube.update_strategy import UpdateStrategy
+from gpu_constructs.records import dataclass, field
 
 ImagePullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
@@ -150,7 +150,7 @@ class Pods:
     runtime_class: str | None = None
     tolerations: Sequence[Toleration] = (placement.GPU_TAINT,)
     node_labels: Mapping[str, str] = field(default_factory=dict)
-    update_strategy: UpdateStrategy = UpdateStrategy(type="RollingUpdate")  # noqa: RUF009
+    update_strategy: UpdateStrategy = UpdateStrategy(type="RollingUpdate")
 
     def __post_init__(self) -> None:
         fields.options(self.options, CHECKS)

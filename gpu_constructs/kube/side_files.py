@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from gpu_constructs.records import dataclass
 
 Folder = Literal["helm-values", "machine-config", "reports"]
 

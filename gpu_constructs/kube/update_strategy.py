@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass
 
 _PERCENT = re.compile(r"(100|[1-9]?[0-9])%\Z")
 

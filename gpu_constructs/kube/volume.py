@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors, then
 from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.records import dataclass, field, replace
 
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
 

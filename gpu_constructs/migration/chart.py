@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import resources as files
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.migration.chart_values import Key, Values
 from gpu_constructs.migration.converters import CONVERTERS, EACH, Converter, resources
 from gpu_constructs.migration.problems import Problems
+from gpu_constructs.records import dataclass, field
 
 _Made = TypeVar("_Made")
 

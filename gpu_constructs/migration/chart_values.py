@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube.plain_data import shown, way_out
 from gpu_constructs.migration.problems import Problems
+from gpu_constructs.records import dataclass
 
 _Made = TypeVar("_Made")
 

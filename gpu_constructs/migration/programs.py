@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from gpu_constructs.kube import fields, pods
 from gpu_constructs.kube.plain_data import shown
 from gpu_constructs.kube.volume import Volume, mounts
 from gpu_constructs.migration.chart_values import Values
+from gpu_constructs.records import dataclass
 
 
 def arguments(

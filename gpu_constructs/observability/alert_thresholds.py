@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import ClassVar
 
 from gpu_constructs.errors import refuse_if
 from gpu_constructs.kube import durations, fields
+from gpu_constructs.records import dataclass
 
 Duration = int | str
 """A time: seconds as an int, or a text such as ``90s`` or ``1h30m``."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpu_constructs.catalog import versions
@@ -21,6 +20,7 @@ from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series
 from gpu_constructs.observability.metrics import Metric, release_number
 from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
 from gpu_constructs.observability.web_config import Volumes
+from gpu_constructs.records import dataclass
 
 METRICS_KEY = "metrics.csv"
 """Key of the ConfigMap whose value is the CSV with the list of metrics."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -22,6 +21,7 @@ from gpu_constructs.observability.gpu_dashboard import GpuDashboard
 from gpu_constructs.observability.gpu_series import GpuSeries
 from gpu_constructs.observability.scrape import Scrape, scrape_manifest
 from gpu_constructs.observability.web_config import Guard, Volumes
+from gpu_constructs.records import dataclass
 from gpu_constructs.tree.construct import GpuObject, ReadsHelmValues, from_values
 from gpu_constructs.tree.manifest import Manifest
 

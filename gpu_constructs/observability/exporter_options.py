@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +15,7 @@ from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.volume import Mountable
 from gpu_constructs.observability.scrape import Scrape, ScrapeKind
 from gpu_constructs.observability.web_config import BasicAuth, Tls, file_name
+from gpu_constructs.records import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)

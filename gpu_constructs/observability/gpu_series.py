@@ -7,12 +7,12 @@ names of one exporter: ``dcgm`` or ``nvidia_smi``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube.tables import rows
+from gpu_constructs.records import dataclass
 
 Dialect = Literal["dcgm", "nvidia_smi"]
 NamedPods = Literal["none", "one", "all"]

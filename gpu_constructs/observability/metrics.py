@@ -8,13 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, warn
 from gpu_constructs.kube import fields, tables
 from gpu_constructs.observability.exporter_options import MetricsConfigMap
+from gpu_constructs.records import dataclass
 
 MetricType = Literal["gauge", "counter", "label"]
 

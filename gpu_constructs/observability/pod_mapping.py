@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gpu_constructs.catalog.sharing import GPU, Sharing
@@ -11,6 +10,7 @@ from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
 from gpu_constructs.observability.metrics import release_number
 from gpu_constructs.observability.scrape import check_re2
+from gpu_constructs.records import dataclass
 
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 """Folder on the node with a socket of the kubelet. The socket reports which devices each pod uses."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass, field
 
 ScrapeKind = Literal["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape", "annotations", "none"]
 

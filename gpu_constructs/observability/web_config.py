@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
@@ -13,6 +12,7 @@ from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.config_map import config_map, sha256
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.yaml_text import yaml_text
+from gpu_constructs.records import dataclass, field
 
 Volumes = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 """Source and mount of each volume in a pod, by name of the volume."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 from gpu_constructs.kube import durations, fields
+from gpu_constructs.records import dataclass
 
 CHART = "gpu-operator"
 NVIDIA_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 from gpu_constructs.catalog import versions
@@ -21,6 +20,7 @@ from gpu_constructs.operator.delivery import (
     flux_duration,
     is_oci,
 )
+from gpu_constructs.records import dataclass
 
 Manifest = dict[str, Any]
 

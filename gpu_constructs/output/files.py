@@ -7,11 +7,11 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from gpu_constructs.kube.side_files import FOLDERS, author
+from gpu_constructs.records import dataclass, field
 from gpu_constructs.tree.held_apps import running_script
 
 NEEDS_CRDS_FOLDER = "needs-crds"

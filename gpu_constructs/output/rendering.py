@@ -6,7 +6,6 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from cdk8s import ApiObject, App, Chart, DependencyGraph
@@ -14,6 +13,7 @@ from constructs import Construct, IConstruct, Node
 from jsii.errors import JavaScriptError
 
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.records import dataclass, field
 from gpu_constructs.tree.manifest import Manifest
 
 _RESOLVERS = 3

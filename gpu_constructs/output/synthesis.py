@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -29,6 +28,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.output.examination import examined
 from gpu_constructs.output.files import SUFFIX, OutputFiles, PartlyWritten, program_name, running_program, shown
 from gpu_constructs.output.layout import add_files
+from gpu_constructs.records import dataclass
 from gpu_constructs.tree.garbage import collected_rarely
 from gpu_constructs.tree.held_apps import expect_nothing_more, mark_rendered, warnings_of
 

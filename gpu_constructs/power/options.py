@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass
 
 OutOfRange = Literal["clamp", "refuse"]
 Target = Literal["uuid", "pci", "index", "name"]

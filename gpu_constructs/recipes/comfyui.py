@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal, Unpack
@@ -25,6 +24,7 @@ from gpu_constructs.recipes.http_server import (
     vram_budget,
     with_defaults,
 )
+from gpu_constructs.records import dataclass
 from gpu_constructs.tree.construct import checked
 from gpu_constructs.workload.options import WorkloadOptions
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -16,6 +15,7 @@ from gpu_constructs.errors import GpuConstructsError, refuse_if, then
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.container import Probe
 from gpu_constructs.kube.resources import Resources
+from gpu_constructs.records import dataclass
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
 from gpu_constructs.workload.options import WorkloadOptions

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite, prod
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass
 
 Number = int | float
 Whole = int

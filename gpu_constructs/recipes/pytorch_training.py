@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
 from constructs import Construct
@@ -19,6 +18,7 @@ from gpu_constructs.recipes.training_pod import (
     launched,
     require_name,
 )
+from gpu_constructs.records import dataclass, replace
 from gpu_constructs.tree.construct import checked
 from gpu_constructs.workload.gpu_request import GpuRequest
 from gpu_constructs.workload.options import ObjectOptions, name_given

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from gpu_constructs.catalog.gpu_models import known_board
@@ -20,6 +19,7 @@ from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.kube.volume import Mountable, Mounts, Volume
 from gpu_constructs.recipes.http_server import memory_of_products
+from gpu_constructs.records import dataclass, field
 from gpu_constructs.tree.construct import GpuObject
 from gpu_constructs.tree.manifest import Manifest
 from gpu_constructs.workload.gpu_allocation import allocation, resource_claim_template

@@ -10,7 +10,6 @@ import csv
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, ClassVar, Literal
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Literal
 from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
+from gpu_constructs.records import dataclass
 
 Branch = Literal["production", "lts"]
 KernelModuleType = Literal["open", "proprietary"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.kube.placement import Taint, taint_of_text
 from gpu_constructs.kube.plain_data import at
+from gpu_constructs.records import dataclass
 from gpu_constructs.talos.options import KernelModule, Role, node_taints_are_kept
 
 Document = dict[str, Any]

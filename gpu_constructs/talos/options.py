@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import Taint
+from gpu_constructs.records import dataclass
 
 Role = Literal["worker", "controlplane"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -13,6 +12,7 @@ from gpu_constructs.cluster.namespace import namespace_in
 from gpu_constructs.errors import GpuConstructsError, refuse_if, short_errors
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.records import dataclass, field
 from gpu_constructs.tree.construct import GpuObject, checked
 from gpu_constructs.tree.manifest import Manifest
 from gpu_constructs.workload.gpu_allocation import API_VERSION, DRIVER, allocation, device_condition

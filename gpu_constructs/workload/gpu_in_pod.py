@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, placement, pod_specs
 from gpu_constructs.kube.env import VISIBLE_DEVICES
+from gpu_constructs.records import dataclass, field
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -15,6 +14,7 @@ from gpu_constructs.facts.provided import Provided
 from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.placement import Toleration
 from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.records import dataclass, field, replace
 
 _FIRST_WITH_EXTENDED_RESOURCES = "1.36"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar, Literal
 
@@ -14,6 +13,7 @@ from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.records import dataclass
 
 DriverCapability = Literal["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"]
 Family = Literal["maxwell", "pascal", "volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell", "rubin"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpu_constructs.errors import GpuConstructsError
@@ -13,6 +12,7 @@ from gpu_constructs.facts.helm_releases import Release
 from gpu_constructs.kube import kinds
 from gpu_constructs.kube.annotations import IGNORE_RULES
 from gpu_constructs.kube.pod_specs import model_server, pod_spec_paths, pod_specs
+from gpu_constructs.records import dataclass
 from gpu_constructs.workload.gpu_in_pod import GpuAllocation, VisibleDevices, container_named, with_containers
 from gpu_constructs.workload.manifests import check_shared_memory
 from gpu_constructs.workload.options import Strategy, annotations_of

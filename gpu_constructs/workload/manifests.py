@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES
@@ -15,6 +14,7 @@ from gpu_constructs.kube.annotations import CONFIG_CHECKSUM
 from gpu_constructs.kube.container import Container, PlainContainer, Probe, named_ports, service
 from gpu_constructs.kube.env import EnvValue, environment
 from gpu_constructs.kube.volume import Mounts
+from gpu_constructs.records import dataclass, field, fields, replace
 from gpu_constructs.workload.gpu_allocation import resource_claim_template
 from gpu_constructs.workload.gpu_in_pod import GpuAllocation, VisibleDevices
 from gpu_constructs.workload.gpu_profile import GpuProfile

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
@@ -16,6 +15,7 @@ from gpu_constructs.kube.env import AnyEnvValue
 from gpu_constructs.kube.pods import ImagePullPolicy, PodOptions, check_affinity
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.volume import Mountable
+from gpu_constructs.records import dataclass
 from gpu_constructs.workload.gpu_in_pod import VisibleDevices
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest

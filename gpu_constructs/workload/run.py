@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.kube.fields import arguments, cron_schedule, of_type, one_of, whole_number
+from gpu_constructs.records import dataclass, fields
 from gpu_constructs.workload.options import Strategy
 
 Kind = Literal["Deployment", "StatefulSet", "Job", "CronJob", "Pod"]

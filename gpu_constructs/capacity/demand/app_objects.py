@@ -14,7 +14,6 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
 from typing import Any
@@ -34,6 +33,7 @@ from gpu_constructs.facts.readable import (
 )
 from gpu_constructs.facts.selectors import holds
 from gpu_constructs.kube.kinds import group_of
+from gpu_constructs.records import dataclass, field
 
 _DRA = "resource.k8s.io"
 _OF_NO_NAMESPACE = frozenset({"DeviceClass", "PriorityClass"})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Choice, Condition, Consumer, Pods
@@ -42,6 +41,7 @@ from gpu_constructs.facts.readable import (
 )
 from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.kube.pod_specs import containers
+from gpu_constructs.records import dataclass, fields, replace
 
 _MEBIBYTE = 1024 * 1024
 _QUEUE = "kueue.x-k8s.io/queue-name"

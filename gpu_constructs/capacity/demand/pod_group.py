@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +10,7 @@ from gpu_constructs.capacity.consumer import Pods
 from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.facts.readable import amounts, at, quantity, share
 from gpu_constructs.kube.pod_specs import containers, most_at_once
+from gpu_constructs.records import dataclass, field
 
 IsGpu = Callable[[str], bool]
 """Function that checks whether a resource consists of GPUs."""

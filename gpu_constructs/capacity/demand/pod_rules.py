@@ -8,7 +8,6 @@ topology domain is a set of nodes with the same value of a label, the topology k
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Condition, Consumer
@@ -19,6 +18,7 @@ from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.readable import at, members, name_of, namespace_of, number
 from gpu_constructs.facts.selectors import selects
+from gpu_constructs.records import dataclass, field
 
 HOST = "kubernetes.io/hostname"
 """Label with a different value on each node, so that each topology domain is one node."""

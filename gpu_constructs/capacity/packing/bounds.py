@@ -7,13 +7,13 @@ have. If the first sum is larger, the items do not fit. The module ``problem`` d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import pairwise
 from operator import or_
 
 from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.packing.problem import Bin, Filling, Item, Load, Part, Shortage, bits
+from gpu_constructs.records import dataclass
 
 MOST_WORK = 1_000_000
 """Number of sources and sinks after which the flow searches for one part of the problem give up."""

@@ -8,12 +8,12 @@ for equal bins. A part is a set of items with all bins that they can use. Items 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, reduce
 from operator import ge, or_
 from typing import Literal, NamedTuple, TypeVar
 
 from gpu_constructs.capacity.gathered import grouped, summed
+from gpu_constructs.records import dataclass
 
 Answer = Literal["yes", "no", "undecided"]
 
