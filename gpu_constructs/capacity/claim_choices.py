@@ -53,7 +53,8 @@ def chosen(
 ) -> Chosen:
     """Return workloads (consumers) that each request one fixed set of devices.
 
-    A workload that lists alternatives becomes one variant for each alternative. Other workloads stay unchanged.
+    If the claims of a workload list alternative devices, one workload for each alternative (a variant) replaces it. The
+    variants share the pods of the original workload. Workloads without alternatives stay unchanged.
 
     Args:
         consumers: Workloads whose pods request GPUs.
@@ -72,7 +73,10 @@ def chosen(
 
 
 def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]:
-    """Return one variant of a workload for each set of devices that a node can allocate, the preferred set first."""
+    """Return copies of a workload (variants), one for each alternative set of devices that some node can allocate.
+
+    The variant with the preferred devices comes first.
+    """
     given = [_given(consumer, offer) for offer in offers]
     # The same set of devices may be the first alternative on one node, and a later alternative on another node.
     ranked = sorted((rank, asks, number) for number, one in enumerate(given) for asks, rank in one.items())
@@ -91,9 +95,10 @@ def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]
 
 
 def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], ...], int]:
-    """Return the sets of devices that a node can allocate to a pod, each with its position in ``firstAvailable``.
+    """Return the alternative sets of devices that a node can allocate to a pod.
 
-    For a DaemonSet, the result contains only the first of these sets.
+    The value of each set is its position in ``firstAvailable``. For a DaemonSet, the result contains only the first
+    set.
     """
     tried = enumerate(choice.on(offer.allocatable) for choice in consumer.choices)
     able = [(tuple(sorted(asks.items())), rank) for rank, asks in tried if asks is not None]
@@ -102,7 +107,11 @@ def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], 
 
 
 class _Split:
-    """Divides the pods of each workload among its variants. The variant with the preferred devices gets pods first."""
+    """Divides the pods of each workload among the alternative devices that its claims list.
+
+    A variant is a copy of the workload that requests one of the alternatives. The variant with the preferred devices
+    gets pods first.
+    """
 
     def __init__(self, consumers: Sequence[Consumer], members: Sequence[Sequence[int]], matching: Matching) -> None:
         self._consumers = consumers
@@ -112,7 +121,11 @@ class _Split:
         self._open = [at for at, those in enumerate(members) if len(those) > 1 and not consumers[at].is_for_each_node]
 
     def made(self) -> Chosen:
-        """Return the workloads after the division, with the number of pods of each variant."""
+        """Return the workloads after the division of the pods.
+
+        Variants, each with its share of the pods, replace a workload with alternative devices. The result has no
+        variants without pods, but at least one variant of each workload.
+        """
         steady, is_least_sure = self._placed([one.least_pods for one in self._consumers], {})
         everything, is_sure = self._placed([one.pods for one in self._consumers], steady)
         found: list[Consumer] = []
@@ -125,14 +138,14 @@ class _Split:
         return Chosen(found, bool(self._open), is_least_sure, is_sure)
 
     def _placed(self, pods: Sequence[int], least: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-        """Return the number of pods of each variant, and whether other numbers cannot give room to more pods.
+        """Return the number of pods of each variant, and whether no other division gives room to more pods.
 
-        The second result is True if all pods have room. It is also True if every division of the pods among the
-        variants leaves some pods without room.
+        A variant is a copy of a workload that requests one of its alternative devices. The second result is True if all
+        pods have room, or if some pods lack room in every division.
 
         Args:
             pods: Number of pods of each workload.
-            least: Number of pods of each variant that stay in this variant.
+            least: Number of pods of each variant that must not move to another variant.
         """
         counts = {one: least.get(one, 0) for those in self._members for one in those}
         for those, count in zip(self._members, pods, strict=True):
@@ -145,11 +158,14 @@ class _Split:
         return self._matching.pack({one: n for one, n in counts.items() if one in self._able}).packing.answer
 
     def _filled(self, counts: Mapping[int, int], least: Mapping[int, int]) -> dict[int, int]:
-        """Return the number of pods of each variant, after pods that lack room moved to the next variant.
+        """Return the number of pods of each variant, after the pods without room moved to the next variant.
+
+        A variant is a copy of a workload that requests one of the alternative devices of its claims, for example one
+        H100 or two A100.
 
         Args:
             counts: Number of pods of each variant before the move.
-            least: Number of pods of each variant that stay in this variant.
+            least: Number of pods of each variant that must not move to another variant.
         """
         found = dict(counts)
         for at in self._open:
@@ -165,7 +181,7 @@ class _Split:
         return found
 
     def _are_too_many(self, counts: Sequence[int]) -> bool:
-        """Check whether pods need more devices than the cluster has, even if each pod gets the smallest alternative."""
+        """Check whether pods need more devices than the cluster has, even if each gets its smallest alternative."""
         bins = [Bin((sum(one.size),), one.count) for one in self._matching.bins]
         items = []
         for consumer, count, those in zip(self._consumers, counts, self._members, strict=True):
@@ -178,7 +194,7 @@ class _Split:
 def _with_pods(consumer: Consumer, pods: int, least: int) -> Consumer:
     """Return a copy of a workload with another number of pods.
 
-    The copy has no pods of updates, because the new pods of an update may get another alternative.
+    Its updates create no extra pods, because the new pods may get another of the alternative devices.
     """
     if consumer.is_gang:
         return consumer if pods else replace(consumer, copies=0, least_copies=0)

@@ -113,7 +113,7 @@ def _of_consumer(matching: Matching, index: int) -> Iterator[Condition]:
 
 
 def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
-    """Return the undeclared labels that the plan assumes to match, each with the names of the nodes it concerns."""
+    """Return the labels that pods select and no node declares, each with the names of the nodes that may have it."""
     # The same nodes accept all workloads of a group, so one workload of each group is enough.
     groups = matching.eligibility.consumer_groups[: len(matching.consumers)]
     asking = {group: index for index, group in reversed([*enumerate(groups)])}
@@ -130,10 +130,10 @@ def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
 
 
 def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Iterator[str]:
-    """Yield a sentence if an update deletes an old pod before it creates the new pod.
+    """Yield a warning for each update during which a waiting pod may take the GPU of the pod that the update replaces.
 
-    Before the new pod exists, a waiting pod may take the GPU. The function yields nothing if no waiting pod can take
-    it.
+    Such an update deletes the old pod before it creates the new pod. The function yields nothing if no waiting pod can
+    take the GPU.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -206,15 +206,15 @@ _Answer = Literal["yes", "no", "undecided"]
 
 
 class Beside:
-    """The answers of a plan to whether pods fit, if rules between pods apply, such as anti-affinity.
+    """Whether the pods of a plan fit if the rules between pods apply, such as anti-affinity.
 
     Attributes:
-        always: Whether all long-running pods have a place.
+        always: Whether all long-running pods have a place on a node.
         everything: Whether all pods have a place at the same time.
         always_runs: Whether all long-running pods have a place, and ResourceQuotas admit them.
         all_runs: Whether all pods have a place at the same time, and ResourceQuotas admit them.
-        placed: Placement of the pods that follows the rules; None if the search found none, or if the app has no rules
-            between pods.
+        placed: Placement of the pods that follows the rules. It is None if the search found no such placement, or if
+            the app has no rules between pods.
         problems: Problems that the rules cause.
         conditions: Conditions on which the answers depend.
     """
@@ -258,7 +258,11 @@ class Beside:
         self.problems += self._later(quotas.least)
 
     def _judged(self, found: Found | None, pods: Mapping[int, int], kind: Literal["slots", "waiting"]) -> _Answer:
-        """Return the answer of a search for a placement, and record the problem or the condition that follows."""
+        """Return whether pods fit, from the result of a search for a placement.
+
+        If the pods do not fit, record a problem. If the search gave up, or the answer depends on a condition, record
+        the condition.
+        """
         if found is None or found.answer == "undecided":
             clause = f"{_RULES} allow a placement of the pods: the search gave up before it found one"
             self.conditions.append(unchecked(Condition(clause)))
@@ -300,10 +304,10 @@ class Beside:
     def _comers(
         self, steady: Mapping[int, int], lowest: int
     ) -> Iterator[tuple[Consumer, Mapping[int, int], Literal["slots", "rollout"]]]:
-        """Yield pods that start together, and new pods of updates.
+        """Yield groups of pods that may start later: pods that start together, as in a Job, and new pods of updates.
 
-        Each entry has the first of their workloads, the number of pods by the index of the workload, and the kind of
-        the problem if these pods have no place.
+        Each result consists of the first workload of the group, the number of pods by the index of the workload, and
+        the kind of the problem if these pods have no place.
         """
         consumers = self._matching.consumers
         for unit in self._matching.units:

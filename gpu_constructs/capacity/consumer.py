@@ -26,7 +26,7 @@ class Condition(str):
     way_out: str
 
     def __new__(cls, clause: str, way_out: str = "ignore this if you know that the condition is true") -> Condition:
-        """Return a condition with the given clause and the given instruction."""
+        """Return a condition with this clause, and with this instruction as its attribute ``way_out``."""
         made = super().__new__(cls, clause)
         made.way_out = way_out
         return made
@@ -74,7 +74,7 @@ class QuotaShare:
     """The amount of a ResourceQuota that each pod of a workload uses.
 
     Attributes:
-        quota: Name of the ResourceQuota in a sentence.
+        quota: Phrase that names the ResourceQuota in messages.
         resource: Name of the limited amount in the quota, such as ``requests.nvidia.com/gpu``.
         hard: Limit of the quota for this amount.
         takes: Amount that each pod uses.
@@ -173,7 +173,7 @@ class Consumer(Pods):
         most_asked: Largest amount of each resource that one container requests; empty if ``asks`` has the same amounts.
         choices: Alternative sets of devices that the pod's claims list, the preferred set first; empty if there is no
             alternative. If there are alternatives, ``asks`` is the first of them.
-        only_on: Indices of the nodes and pools that the pods can use; None means all.
+        only_on: Indices (in the inventory) of the nodes and pools that the pods can use. None means all.
         pod_spec: Pod spec, which decides which nodes accept the pods.
         refused: Reason why the API server rejects the pods; empty if it accepts them.
         priority: Priority of the pods from their PriorityClass. The scheduler evicts pods of lower priority for them.

@@ -76,7 +76,7 @@ class _Meeting(NamedTuple):
     """The memory that the pods on one device can take together.
 
     Attributes:
-        worst_mib: Largest memory in MiB that pods which can share the device take together.
+        worst_mib: Largest total memory in MiB of pods that can share the device at the same time.
         has_unknown: Whether a pod that can share the device states no memory.
         is_held_short: Whether a pod needs more memory than MPS allows it.
     """
@@ -87,7 +87,7 @@ class _Meeting(NamedTuple):
 
 
 class DeviceMemory:
-    """The memory that pods take on devices, for every set of pods that can run at the same time."""
+    """The memory that pods take on devices, in every combination of pods that can run at the same time."""
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
@@ -122,7 +122,7 @@ class DeviceMemory:
 
     @cached_property
     def _places(self) -> Sequence[_Place]:
-        """Devices of the cluster. Equal devices on equal nodes are one entry."""
+        """Devices of the cluster. Equal devices on equal nodes share one entry of the list."""
         matching = self._matching
         return [
             _Place(number, alike[0], offer.allocatable[alike[0].resource], matching.bins[number].count * len(alike))
@@ -290,10 +290,10 @@ class DeviceMemory:
         return pack(wanted, bins).answer
 
     def _groups(self, index: int, pods: int) -> list[tuple[frozenset[int], int]]:
-        """Return the node groups that the pods of a workload can use, with the number of these pods.
+        """Return the nodes that the pods of a workload can use, as sets of node groups, each with its number of pods.
 
-        Each pair has a set of node groups, and the number of pods on these nodes together. A DaemonSet has one pair for
-        each group of nodes, with one pod on each node. Other workloads have one pair.
+        A DaemonSet has one set for each group of nodes, with one pod for each node. Other workloads have one set with
+        all their pods.
         """
         takers = self._matching.takers[index]
         if not pods or not self._matching.consumers[index].is_for_each_node:

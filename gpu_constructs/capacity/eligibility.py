@@ -40,8 +40,8 @@ def refusal(demands: Demands, offered: Offered) -> str | None:
     workloads, ``Eligibility`` is faster.
 
     Args:
-        demands: Facts of the pods that decide which nodes accept them.
-        offered: Facts of the node that decide which pods it accepts.
+        demands: Properties of the pods that decide which nodes accept them.
+        offered: Properties of the node that decide which pods it accepts.
     """
     return next(_reasons(demands, offered), None)
 
@@ -52,8 +52,8 @@ def unknown_labels(demands: Demands, offered: Offered) -> tuple[str, ...]:
     The result is empty if the node rejects the pods in any case.
 
     Args:
-        demands: Facts of the pods that decide which nodes accept them.
-        offered: Facts of the node that decide which pods it accepts.
+        demands: Properties of the pods that decide which nodes accept them.
+        offered: Properties of the node that decide which pods it accepts.
     """
     if refusal(demands, offered) is not None:
         return ()
@@ -145,9 +145,9 @@ def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
 
     Args:
         term: Rules of the term. The node must meet every rule.
-        besides: Other rules that the node must meet. The function reads them only for labels with an unknown value: the
-            result is False if no value can meet the rules of ``term`` and ``besides`` together.
-        offered: Facts of the node.
+        besides: Other rules that the node must meet too. They matter only for a label with an unknown value: the result
+            is False if no value of this label can meet the rules of ``term`` and ``besides`` together.
+        offered: Properties of the node.
     """
     if not all(rule.is_valid for rule in term):
         return False
@@ -240,12 +240,12 @@ def _in_words(rule: Rule, offered: Offered) -> str:
 class Eligibility:
     """The check of which nodes accept which workloads, for many nodes and workloads.
 
-    It checks equal nodes and equal pods only once.
+    It checks equal nodes and equal pods only once. Workloads with the same accepting nodes form a numbered group. Nodes
+    that accept the same pods form a numbered group too.
 
     Attributes:
-        consumer_groups: Group number of each workload (consumer). The workloads of a group have the same accepting
-            nodes.
-        offer_groups: Group number of each node. All nodes of a group accept the same pods.
+        consumer_groups: Group number of each workload (consumer).
+        offer_groups: Group number of each node.
         accepted: For each group of nodes, the group numbers of the workloads that these nodes accept.
     """
 
@@ -279,9 +279,9 @@ class Eligibility:
         return [frozenset(those) for those in found]
 
     def _candidates(self, demands: Demands) -> Collection[int]:
-        """Return the groups of nodes whose labels can match the demands of a workload. The full check comes later.
+        """Return the groups of nodes that may accept the pods of a workload, judged by the selected labels only.
 
-        The result includes nodes that lack a selected label, because they may get the label later.
+        The full check comes later. The result includes nodes that lack a selected label, because they may get it later.
         """
         everything: Collection[int] = range(len(self._offered))
         selected = min([everything, *map(self._having, demands.selected)], key=len)

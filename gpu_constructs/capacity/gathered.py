@@ -1,4 +1,4 @@
-"""Helpers that group or sum values by key. Keys keep the order in which they first occur."""
+"""Helpers that group or sum the values in pairs of a key and a value. Keys keep the order in which they first occur."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ _Value = TypeVar("_Value")
 
 
 def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """Return a dictionary from each key to the list of its values."""
+    """Return a dictionary that maps each key of the pairs to the list of its values.
+
+    For example, ``[("a", 1), ("b", 5), ("a", 2)]`` becomes ``{"a": [1, 2], "b": [5]}``.
+    """
     found: dict[_Key, list[_Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -18,7 +21,10 @@ def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
 
 
 def summed(pairs: Iterable[tuple[_Key, int]]) -> dict[_Key, int]:
-    """Return a dictionary from each key to the sum of its values."""
+    """Return a dictionary that maps each key of the pairs to the sum of its numbers.
+
+    For example, ``[("a", 1), ("b", 5), ("a", 2)]`` becomes ``{"a": 3, "b": 5}``.
+    """
     found: dict[_Key, int] = {}
     for key, value in pairs:
         found[key] = found.get(key, 0) + value

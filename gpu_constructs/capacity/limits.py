@@ -58,7 +58,10 @@ class Quotas:
         self.admits_all = not self._lacking(lasting=False)
 
     def _admit(self, index: int, pods: int) -> int:
-        """Return how many of the given pods of a workload the quotas admit, and subtract these pods from the quotas."""
+        """Return how many of the given pods of a workload the quotas admit.
+
+        The function reduces the free amounts of the quotas by the amounts of the admitted pods.
+        """
         shares = self._consumers[index].quotas
         admitted = min([pods, *(self._room(share) // share.takes for share in shares)])
         for share in shares:
@@ -69,10 +72,15 @@ class Quotas:
         return max(self._left.get(_amount(share), share.hard), 0)
 
     def _admit_unit(self, unit: Sequence[int], pods: dict[int, int], copies: int) -> None:
-        """Admit copies of a group of workloads whose pods start together, and add them to the admitted pods.
+        """Add the pods that quotas admit to ``pods``, for a group of workloads whose pods start together.
 
-        A gang is a copy whose pods must run at the same time. The function admits a gang only as a whole. Pods that the
-        gang does not need to start come last.
+        Quotas admit a gang (pods that must run at the same time) only as a whole. Pods that a gang does not need to
+        start come last.
+
+        Args:
+            unit: Indices of the workloads.
+            pods: Number of admitted pods by the index of the workload, which the function increases.
+            copies: Largest number of copies (replicas) of the group to admit.
         """
         consumers = self._consumers
         if not consumers[unit[0]].is_gang:
@@ -91,7 +99,7 @@ class Quotas:
             pods[index] += self._admit(index, copies * (consumers[index].pods_each - consumers[index].starting))
 
     def _first_over(self, pods: Mapping[int, int], left: Mapping[_Amount, int]) -> QuotaShare | None:
-        """Return the first amount of a quota that is too small for all the given pods together.
+        """Return the first amount of a quota that the given pods exceed together.
 
         Return None if the quotas admit all these pods.
         """
@@ -117,8 +125,8 @@ class Quotas:
     def problems(self) -> Iterator[Problem]:
         """Yield a problem for each quota that is too small.
 
-        Problems of long-running pods come first. Problems of pods that start, of updates, and of all pods together
-        follow.
+        Problems of long-running pods come first. Problems of pods that start together, of updates, and of all pods
+        together follow.
         """
         always = self._lacking(lasting=True)
         yield from self._of(always, lasting=True)
@@ -229,9 +237,9 @@ class MemoryProblems:
                 )
 
     def _too_small(self, consumer: Consumer, kinds: Sequence[int]) -> Mapping[str, str]:
-        """Return the reason for each node why its GPUs have too little memory. Return no reason if one GPU has enough.
+        """Return the reasons why all GPUs in groups of nodes are too small for a workload, by the name of the node.
 
-        The result names a few nodes only.
+        The result is empty if a GPU of one group has enough memory. It names a few nodes only.
         """
         whys: dict[str, str] = {}
         for kind in kinds:
@@ -275,7 +283,7 @@ class MemoryProblems:
         yield Problem(kind="vram", subject=None, what=start, way_out=", or ".join(ways), details=tuple(reasons))
 
     def _unknown(self, silent: Sequence[str]) -> tuple[str, str]:
-        """Return the reason why the memory of pods or boards is not known, and the instruction how to state it."""
+        """Return the reason why the memory of pods or boards is not known, and an instruction to declare the memory."""
         if silent:
             states, which = ("states", "it") if len(silent) == 1 else ("state", "each")
             return f"{joined(silent)} {states} no budget", f"set GpuRequest(vram=...) for {which}"
@@ -283,7 +291,10 @@ class MemoryProblems:
         return f"the memory of the GPUs of {joined(blank)} is not known", "set GpuNode(vram=...)"
 
     def _degrees(self, devices: Sequence[PlannedDevice]) -> Iterator[str]:
-        """Yield a sentence about the device whose memory pods can exceed the most, if pods can exceed any memory."""
+        """Yield a sentence about the device whose memory the pods can exceed the most.
+
+        Yield nothing if pods cannot exceed the memory of any device.
+        """
         known = [(one, one.device.vram_mib) for one in devices if one.device.vram_mib]
         one, mib = max(known, key=lambda one: one[0].worst_mib / one[1], default=(None, 0))
         if one and one.worst_mib > mib:
@@ -325,11 +336,14 @@ class MemoryProblems:
         return count > (1 if consumer.is_for_each_node else consumer.pods)
 
     def _is_reported(self, conflict: Conflict) -> bool:
-        """Return whether another problem already reports the conflict: one pod that is too large for every GPU."""
+        """Return whether the conflict is one pod for which ``of_large_budgets`` has already reported a problem.
+
+        A conflict is a set of pods that need more memory than a device has.
+        """
         return sum(conflict.pods.values()) == 1 and not self._too_large.isdisjoint(conflict.pods)
 
     def _is_silent(self, index: int, consumer: Consumer) -> bool:
-        """Return whether a workload states no memory, and its pods can share a device."""
+        """Return whether a workload states no memory although its pods can share a device."""
         met = ((name, kind) in self._shared for name in consumer.asks for kind in self._matching.takers[index])
         return consumer.vram_mib is None and consumer.makes_pods and any(met)
 

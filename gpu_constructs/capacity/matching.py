@@ -43,7 +43,7 @@ class Packed:
     members: Sequence[Sequence[tuple[int, int]]]
 
     def seated(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the index of an item, the index of a workload, and how many of its pods have a place."""
+        """Yield the placed pods: index of an item, index of one of its workloads, and number of its placed pods."""
         for item, members in enumerate(self.members):
             left = sum(pods for _, pods in members) - self.packing.unplaced.get(item, 0)
             for consumer, pods in members:
@@ -72,7 +72,7 @@ class Matching:
         uncertain: For each DaemonSet, by its index, and each group of nodes: the undeclared labels that decide whether
             the DaemonSet creates a pod there that never starts.
         units: Lists of workloads whose pods start together. A workload whose pods start on their own is alone in its
-            list. DaemonSets and workloads that no node accepts are in none.
+            list. DaemonSets, and workloads that no node accepts, are in no list.
         daemons: For each group of nodes, the indices of the DaemonSets whose pods have room there.
         crowded: For each group of nodes, the indices of the DaemonSets whose pods have no room there.
 
@@ -186,7 +186,7 @@ class Matching:
         Args:
             tiers: Number of pods to place, by the index of the workload. Each tier is one such mapping. Pods of an
                 earlier tier get places before pods of a later tier. Within a tier, earlier workloads get places first.
-            guest: One more item, whose pods are not in ``tiers``. Its pods get places last. Default: None.
+            guest: More equal pods, which are not in ``tiers``. They get places last. Default: None.
         """
         counts = [(number, index, n) for number, pods in enumerate(tiers) for index, n in pods.items() if n]
         # A limit of pods on each node applies to one item, so the pods of a workload with a limit are one item.
@@ -290,9 +290,9 @@ def _as_controller_sees(consumer: Consumer) -> Consumer:
 def with_named_nodes(
     consumers: Sequence[Consumer], offers: Sequence[NodeOffer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[NodeOffer]:
-    """Return the given nodes and pools, with each node that pods select by name as an entry of its own.
+    """Return the given nodes and pools, with a separate entry for each node that pods select by its name.
 
-    If pods select a name that the inventory does not declare, the plan assumes that a node of a pool has it.
+    If the inventory does not declare a selected name, the plan assumes that a node of a pool has this name.
 
     Args:
         consumers: Workloads whose pods request GPUs.

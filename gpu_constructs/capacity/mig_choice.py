@@ -64,8 +64,8 @@ class MigChoice:
 def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
     """Return a MIG layout for the boards of a node, and the resource that each workload should request.
 
-    The MIG devices have the memory that the pods state. Pods that state no memory get the largest devices with which
-    all pods still find a device.
+    The MIG devices are large enough for the memory that the pods state. Pods that state no memory get the largest
+    devices with which all pods still find a device.
 
     Args:
         hardware: Boards of a node.
@@ -202,9 +202,10 @@ def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> 
 
 
 def _is_placed(model_name: str, layouts: list[dict[str, int] | None], need: _Need) -> bool:
-    """Return whether the boards have room for one more pod. If they have, add its devices to the layouts.
+    """Return whether the boards have room for one more pod.
 
-    If a pod takes a whole board, the layout of this board becomes None.
+    If they have, the function adds the devices of the pod to ``layouts``. The layout of a board that the pod takes as a
+    whole becomes None.
     """
     devices, boards = need
     if not devices:

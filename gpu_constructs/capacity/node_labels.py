@@ -123,7 +123,7 @@ def _single(node: GpuNode, sharing: Sharing) -> dict[str, str]:
 def _resource(
     resource: str, sharing: Sharing | None, model: GpuModel | None, count: int, mib: int | None, profile: str = ""
 ) -> dict[str, str]:
-    """Return the labels of one resource.
+    """Return the node labels that GPU Feature Discovery sets for one resource, such as ``nvidia.com/gpu.count``.
 
     If ``sharing`` is None, the resource stands for boards with MIG devices, which have 0 replicas.
     """

@@ -40,7 +40,7 @@ class PlacedPods:
         return summed((index, each * nodes.number) for nodes in self.nodes for index, each in nodes.content.items())
 
     def key_of(self, pods: Mapping[int, int]) -> object:
-        """Return a key for a set of pods. If two sets have equal keys, each fits wherever the other one fits.
+        """Return a key for a set of pods. If two sets have equal keys, each set fits wherever the other set fits.
 
         Args:
             pods: Number of pods by the index of the workload.
@@ -307,13 +307,14 @@ def _dealt(
 
 
 def _filled(devices: Sequence[int], used: list[int], free: list[int], slots: int) -> dict[int, int]:
-    """Assign slots one by one, each on the device with the fewest used slots. Return the number of slots by device.
+    """Assign slots to pods one by one, each on the device with the fewest used slots.
 
-    If several devices have the fewest used slots, the first of them gets the slot.
+    If several devices have the fewest used slots, the first of them gets the slot. The function updates ``used`` and
+    ``free``. It returns the number of assigned slots by device.
     """
 
     def until(level: int) -> list[int]:
-        """Return the number of further slots with which each device has the given number of used slots."""
+        """Return how many slots each device gets until it has ``level`` used slots or no free slot."""
         return [max(0, min(free[number], level - used[number])) for number in devices]
 
     levels = range(max(used[number] + free[number] for number in devices) + 1)

@@ -1,7 +1,8 @@
-"""The facts of pods and nodes that decide which nodes accept which pods.
+"""The properties of pods and nodes that decide which nodes accept which pods.
 
-Two kinds of objects contain these facts: ``Demands`` for the pods of a workload, and ``Offered`` for a node. Both are
-hashable, so that the plan checks equal pods and equal nodes only once. A *consumer* is a workload as the plan sees it.
+Two classes contain these properties: ``Demands`` for the pods of a workload, and ``Offered`` for a node. Their objects
+are hashable, so that the plan checks equal pods and equal nodes only once. A *consumer* is a workload as the plan sees
+it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from gpu_constructs.kube.placement import HOSTNAME
 from gpu_constructs.records import dataclass
 
 NODE_NAME = "field metadata.name"
-"""Key of a rule for the name of the node instead of a label. It contains a space, so no label has this key."""
+"""Key of a rule that checks the name of the node instead of a label. No label has this key, because it has a space."""
 
 NAME_IN_POOL = "\0"
-"""Value for the unknown name of a node in a pool. It is not a valid label value."""
+"""Substitute for the unknown name of a node in a pool. No label has this value, because it is not valid."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -110,7 +111,7 @@ ANY_TAINT = _Toleration("", "Exists", "", "")
 
 @dataclass(frozen=True)
 class Demands:
-    """The facts of a workload that decide which nodes accept its pods. Equal objects match the same nodes.
+    """The properties of a workload that decide which nodes accept its pods. Equal objects match the same nodes.
 
     Attributes:
         asks: Amount of each resource that a pod requests.
@@ -137,14 +138,14 @@ class Demands:
 
 @dataclass(frozen=True)
 class Offered:
-    """The facts of a node that decide which pods it accepts. Nodes with equal objects accept the same pods.
+    """The properties of a node that decide which pods it accepts. Nodes with equal properties accept the same pods.
 
     Attributes:
         name: Name of the node; empty for a pool, and for every node if no pod selects nodes by name.
         labels: Labels of the node.
         taints: Key, value and effect of each taint.
         allocatable: Number of slots of each resource.
-        is_pool: Whether the object stands for several nodes without declared names.
+        is_pool: Whether the object stands for a pool: several nodes without declared names.
         most_each: Largest amount of each resource that a container can request, if the device plugin sets a limit.
         why_nothing: Reason why the node advertises no GPU; empty if it advertises one, or if the reason is not known.
         absent: Labels that no program publishes on the node. If the user does not declare such a label, the node lacks
@@ -195,7 +196,7 @@ class Offered:
 
 
 def placement_key(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None) -> Demands:
-    """Return the facts of a workload that decide which nodes accept its pods.
+    """Return the properties of a workload that decide which nodes accept its pods.
 
     If two workloads have equal results, all functions of the plan treat them in the same way. The exception is
     ``vram_refusal``, which also reads ``vram_mib``.
@@ -224,7 +225,7 @@ def placement_key(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str,
 
 
 def daemon_key(pod_spec: Mapping[str, Any]) -> Demands:
-    """Return the facts that decide which nodes accept the pods of a DaemonSet with the given pod spec."""
+    """Return the properties that decide which nodes accept the pods of a DaemonSet with the given pod spec."""
     return placement_key(
         Consumer(subject=0, kind="DaemonSet", namespace="", name="", asks={}, pod_spec=pod_spec, is_for_each_node=True)
     )
@@ -233,7 +234,7 @@ def daemon_key(pod_spec: Mapping[str, Any]) -> Demands:
 def offer_key(
     offer: NodeOffer, read: Collection[str] | None = None, resources: Collection[str] | None = None
 ) -> Offered:
-    """Return the facts of a node that decide which pods it accepts.
+    """Return the properties of a node that decide which pods it accepts.
 
     If two nodes have equal results, all functions of the plan treat them in the same way. The exception is
     ``vram_refusal``, which also reads the memory of devices.
@@ -259,10 +260,6 @@ def offer_key(
 
 
 def _asked_for(given: Mapping[str, _Value], names: Collection[str] | None) -> Iterator[tuple[str, _Value]]:
-    """Yield the entries of a dictionary whose key is among the given names.
-
-    Yield all entries if ``names`` is None.
-    """
     return ((name, value) for name, value in given.items() if names is None or name in names)
 
 
@@ -280,7 +277,7 @@ def admits_plain_nodes(demands: Demands) -> bool:
 
 
 def labels_read(demands: Iterable[Demands]) -> frozenset[str]:
-    """Return the labels that the given pods select. They include ``NODE_NAME`` if a pod selects a node by its name."""
+    """Return the labels that the given pods select, and ``NODE_NAME`` if a pod selects a node by its name."""
     names = (Rule(NODE_NAME, "Exists"),)
     terms = ((one.selected, *(one.terms or ()), names if one.node_name else ()) for one in demands)
     return frozenset(rule.key for each in terms for term in each for rule in term)
@@ -329,7 +326,10 @@ def _integer(text: str) -> int | None:
 
 
 def _compares(operator: str, text: str, bound: str) -> bool:
-    """Check whether two numbers meet the operator ``Gt`` or ``Lt``. Return False if one is not a whole number."""
+    """Check whether a label value is greater (``Gt``) or less (``Lt``) than a bound.
+
+    Return False if one of them is not a whole number.
+    """
     number, limit = _integer(text), _integer(bound)
     if number is None or limit is None:
         return False

@@ -70,7 +70,7 @@ def plan(facts: Facts, inventory: GpuInventory) -> Plan:
     """Return the capacity plan of an app.
 
     Args:
-        facts: Objects of the app and the facts that its constructs declare.
+        facts: Objects of the app, and what its constructs declare about their effects on the cluster.
         inventory: GPU nodes of the cluster.
     """
     consumers = consumers_of(facts)
@@ -173,10 +173,10 @@ def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed,
 
 
 def _known(packed: Packed, *, is_sure: bool) -> Packed:
-    """Return an assignment of pods to nodes. If its answer "no" may be wrong, replace the answer by "undecided".
+    """Return an assignment of pods to nodes, with "undecided" in place of the answer "no" if "no" may be wrong.
 
-    The answer "no" may be wrong if the claims of pods accept alternative devices: another choice of devices may leave
-    room.
+    The answer may be wrong if the claims of pods accept alternative devices: another choice of devices may leave room
+    for all pods.
     """
     if is_sure or packed.packing.answer != "no":
         return packed
@@ -246,7 +246,7 @@ def _unsearched(problems: Problems, choice: Chosen) -> Iterator[Problem]:
 
 
 def _short(problem: Problem) -> Problem:
-    """Return a problem whose texts have at most ``_LONGEST`` characters."""
+    """Return a copy of a problem, with its texts shortened to at most ``_LONGEST`` characters."""
     what = _cut(problem.what)
     details, room = problem.details, _LONGEST - len(what) - len(": ")
     if len("; ".join(details)) > room:

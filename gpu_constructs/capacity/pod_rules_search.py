@@ -69,7 +69,7 @@ class Found:
 
 @dataclass(frozen=True)
 class _Group:
-    """Nodes that differ only in their names for all rules between pods.
+    """Nodes that are equal for all rules between pods, apart from their names.
 
     Attributes:
         kind: Index of the group of equal nodes in ``Matching.kinds``.
@@ -129,7 +129,7 @@ class BetweenPods:
         ]
 
     def _is_open(self, offered: Sequence[Offered], owner: int, key: str) -> bool:
-        """Check whether a node that accepts the pods of a workload may lack a label."""
+        """Check whether it is unknown if a node that accepts the pods of a workload has a label."""
         taking = (at for kind in self._matching.takers[owner] for at in self._matching.kinds[kind])
         return any(offered[at].judge(Rule(key, "Exists")) is None for at in taking)
 
@@ -154,7 +154,7 @@ class BetweenPods:
         return not self._of_revisions.isdisjoint(unit)
 
     def is_near_others(self, unit: Collection[int], pods: Mapping[int, int]) -> bool:
-        """Check whether the given workloads have an affinity to pods of other workloads that do not run.
+        """Check whether the given workloads have an affinity to pods of another workload that has no running pods.
 
         Args:
             unit: Indices of the workloads.
@@ -346,7 +346,7 @@ class _Search:
         )
 
     def _in_domain(self, state: _State, at: int, pods: _Pods, key: str, others: frozenset[int]) -> int:
-        """Return the number of pods of the workloads in ``others`` that run in the domain of a node."""
+        """Return the number of pods of the workloads in ``others`` that run in the same topology domain as a node."""
         if key == HOST:
             return _of(pods, others)
         value = self._groups[at].values[key]

@@ -32,7 +32,7 @@ _WAYS_TO_A_NODE = (
     ("offers no ", "request what nodes offer ({offered}), or change sharing or mig_layout"),
     ("its pods select", "select labels that nodes have, or declare them with GpuNode(labels=...)"),
 )
-"""Advice for pods that no node accepts, as pairs: text in the reason of a node, and the advice for this reason."""
+"""Advice for pods that no node accepts, as pairs: a part of the reason why a node rejects them, and the advice."""
 _WAYS_TO_UPDATE = {
     "Deployment": f"set strategy.type 'Recreate', or {_IN_PLACE}",
     "DaemonSet": f"set {_IN_PLACE} in updateStrategy.rollingUpdate",
@@ -232,8 +232,8 @@ class Problems:
     def _shares(self, packed: Packed, shortage: Shortage, place: int) -> bool:
         """Return whether more slots on each GPU solve a lack of slots.
 
-        They do not help if a pod requests several slots, because two slots of one GPU are not two GPUs. They do not
-        help pods that must run together either, because each of them needs its own board.
+        More slots do not help if a pod requests several slots, because two slots of one GPU are not two GPUs. More
+        slots do not help pods that must run together either, because each of these pods needs its own board.
         """
         members = [index for item in shortage.items for index, _ in packed.members[item]]
         asked = {self._matching.size_of(index)[place] for index in members}

@@ -111,7 +111,8 @@ def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, A
     """Return the workloads that request GPUs, and the field ``scheduling`` of each RuntimeClass by name."""
     if not isinstance(workloads, list | tuple):
         raise GpuConstructsError(
-            f"workloads must be a list of manifests or of consumers of a capacity plan, got {type(workloads).__name__}"
+            f"workloads must be a list, got {type(workloads).__name__}. Pass a list of manifests, for example "
+            "Testing.synth(chart)"
         )
     if not workloads:
         raise GpuConstructsError(
@@ -193,7 +194,7 @@ def _demand(hardware: Hardware, consumer: Consumer, boards: int, gang: _Gang | N
 class _Gang:
     """Workloads of one object whose pods must run at the same time, each pod on its own boards.
 
-    NCCL, the communication library of NVIDIA, allows one rank on each board.
+    NCCL, the communication library of NVIDIA, allows only one process of a training on each board.
 
     Attributes:
         parts: Workloads of the object, one for each pod spec.
@@ -230,7 +231,10 @@ def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
 def _taken(
     inventory: GpuInventory, asking: Sequence[Consumer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[frozenset[int]]:
-    """Return for each node the indices of the workloads whose pods it accepts, judged by labels and taints only."""
+    """Return for each node the indices of the workloads whose pods it accepts.
+
+    The function checks labels and taints only, not the free slots.
+    """
     # The resources that a node offers depend on the recommendation, so the check ignores them.
     demands = (placement_key(replace(one, asks={}), runtime_classes) for one in asking)
     alike = grouped((one, index) for index, one in enumerate(demands))
@@ -299,8 +303,8 @@ def _is_looked_at(asking: Sequence[Consumer], nodes: int) -> bool:
 def _reasons(found: SharingRecommendation) -> Sequence[str]:
     """Return those reasons of a recommendation that the advice of a plan contains.
 
-    The first reason states the number of pods and GPUs. The result contains it only if the recommendation is exclusive
-    GPUs.
+    The result omits the first reason, which states the number of pods and GPUs, unless the function recommends
+    exclusive GPUs.
     """
     first = 0 if found.mode == "exclusive" else 1
     return found.reasons[first : first + _MOST_REASONS]

@@ -60,12 +60,12 @@ class Effort:
 
 
 class RoomBeside:
-    """The room that remains for other pods beside the long-running pods."""
+    """The free capacity of the nodes for other pods, after the placement of the long-running pods."""
 
     def __init__(
         self, matching: Matching, steady: Mapping[int, int], effort: Effort, packed: Packed | None = None
     ) -> None:
-        """Place the long-running pods, and compute the room that remains.
+        """Place the long-running pods, and compute the free capacity that remains.
 
         Args:
             matching: Workloads and the nodes that accept their pods.
@@ -145,8 +145,7 @@ def tiers(matching: Matching, pods: Mapping[int, int]) -> list[dict[int, int]]:
 def placed_by_priority(matching: Matching, least: Mapping[int, int], most: Mapping[int, int]) -> PlacedPods:
     """Return the placement in which pods of higher priority get places first.
 
-    The long-running pods start first. Then all other pods start. They evict pods of lower priority if they need their
-    places.
+    The long-running pods start first. Then all other pods start, and evict pods of lower priority if they lack room.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -238,7 +237,7 @@ class _Wave:
         takers: Groups of nodes that accept the pods.
         most: Largest number of these pods on a node; None if there is no limit.
         pods: Number of the pods.
-        consumers: Indices of their workloads.
+        consumers: Indices of the workloads to which the pods belong.
     """
 
     size: tuple[int, ...]
@@ -312,7 +311,10 @@ def _meet(one: _Wave, other: _Wave) -> bool:
 
 
 def _place(wave: _Wave, nodes: list[dict[tuple[int, ...], int]], most_steps: int) -> tuple[int, int]:
-    """Return the number of pods that have no room on the nodes, and the number of visited nodes."""
+    """Place pods one by one, each on the node with the most room.
+
+    Return the number of pods without room, and the number of visited nodes.
+    """
     places, each = wave.places, sum(wave.size)
     # Negative sum of the room (the most room comes first), group of nodes, room, pods of the wave, number of nodes.
     queue = [

@@ -53,7 +53,7 @@ class Service:
 
 @dataclass(frozen=True)
 class _PluginFacts:
-    """The facts that the app declares about the device plugin of a node.
+    """What the app declares about the device plugin of a node.
 
     Attributes:
         sharings: Sharing settings that may apply on the node; empty if the app declares none.
@@ -82,7 +82,7 @@ def service_of(
 
     Args:
         node: Node or node pool.
-        provided: Facts that the constructs of the app declare.
+        provided: Declarations of the app's constructs about their effects on the cluster.
         labels: Known labels of the node, without those that depend on the sharing of GPUs.
         taints: Taints of the node.
 
@@ -165,12 +165,12 @@ def _of_change(node: GpuNode, plugin: _PluginFacts) -> Iterator[str]:
 
 
 def _looks(sharing: Sharing | None) -> object:
-    """Return those properties of a sharing setting that the labels of a node show."""
+    """Return the properties of a sharing setting that are visible in the labels of a node."""
     return None if sharing is None else (sharing.strategy, dict(sharing.resources), sharing.rename_by_default)
 
 
 def in_words(sharing: Sharing) -> str:
-    """Return a sharing as a phrase, such as ``time-slicing x 5``; empty for exclusive GPUs."""
+    """Return a sharing setting as a phrase, such as ``time-slicing x 5``; empty for exclusive GPUs."""
     if sharing.vram_unit is not None:
         return f"{sharing.replicas} units of {sharing.vram_unit}"
     parts = [
@@ -181,7 +181,10 @@ def in_words(sharing: Sharing) -> str:
 
 
 def in_full(sharing: Sharing) -> str:
-    """Return a sharing as a phrase that also states whether resource names end in ``.shared``."""
+    """Return a sharing setting as a phrase, such as ``time-slicing x 5 with names that end in .shared``.
+
+    For exclusive GPUs, the phrase begins with ``exclusive``.
+    """
     return (in_words(sharing) or "exclusive") + (" with names that end in .shared" if sharing.rename_by_default else "")
 
 
@@ -230,7 +233,7 @@ class _Place:
 
 
 def _plugin_facts(place: _Place, provided: Sequence[Provided]) -> _PluginFacts:
-    """Return the facts about the device plugins on a node, including plugins that other charts install."""
+    """Return what the app declares about the device plugins on a node, including plugins that other charts install."""
     if any(one.gpu_offers for one in provided):
         plugin = _of_offers(place, [one.gpu_offers for one in provided if one.gpu_offers])
         others = [one for one in provided if one.gpu_resources and not one.gpu_offers]
@@ -320,7 +323,7 @@ def _of_resources(plugins: Sequence[Provided]) -> _PluginFacts:
 
 
 def _is_unseen(resources: Mapping[str, Sharing]) -> bool:
-    """Check whether the app uses a device plugin without containing its configuration."""
+    """Check whether the sharing settings belong to a device plugin whose configuration the app does not contain."""
     return f"{GPU}.shared" in resources and resources[f"{GPU}.shared"].strategy == "none"
 
 

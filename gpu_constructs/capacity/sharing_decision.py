@@ -31,7 +31,7 @@ _NOT_SEVERAL = "several slots are not several GPUs"
 
 @dataclass(frozen=True, kw_only=True)
 class SharingRecommendation:
-    """A recommendation how to share the GPUs of a node, or of each node of a pool.
+    """A recommendation of how pods share the GPUs of a node, or of each node of a pool.
 
     Attributes:
         node: Name of the node or the pool.
@@ -42,7 +42,7 @@ class SharingRecommendation:
             such mapping for each board, empty for a board without MIG devices.
         reasons: Reasons and warnings, each a sentence without a period.
         workloads: Workloads that can run on the node, as ``namespace/name``.
-        pods_at_once: Largest number of their pods that one node runs at the same time.
+        pods_at_once: Largest number of pods of these workloads that one node runs at the same time.
     """
 
     node: str
@@ -55,7 +55,7 @@ class SharingRecommendation:
 
 
 class Decision:
-    """The decision how equal nodes share their GPUs."""
+    """The decision on how pods share the GPUs of equal nodes."""
 
     def __init__(
         self, hardware: Hardware, demands: Sequence[Demand], settings: Settings, *, boards_in_all: int
@@ -197,7 +197,8 @@ class Decision:
 
         Args:
             slots: Number of slots of a board.
-            taken: Number of slots that a pod of each demand takes. Default: the number of boards that it takes.
+            taken: Number of slots that a pod takes, one number for each workload. Default: the number of boards that
+                the pod takes.
             unit: Word for a slot if slots count memory; otherwise empty.
         """
         each = list(zip(self._demands, taken or [one.boards for one in self._demands], strict=True))
@@ -228,7 +229,7 @@ class Decision:
         Args:
             most: Memory of the board, in MiB or in slots.
             slots: Largest number of pods that share the board.
-            taken: Memory of a pod of each demand, in the same unit.
+            taken: Memory of a pod in the same unit, one number for each workload.
             unit: Name of the unit in the text.
             shown: Number by which the function divides the amounts in ``taken`` for the text. Default: 1.
         """

@@ -1,7 +1,7 @@
-"""The facts that decide how nodes share GPUs: the boards of a node, and what the pods there need.
+"""The data that decides how nodes share GPUs: the boards of a node, and what the pods there need.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Equal nodes have the same
-facts, so the library makes one decision for them.
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. The library makes one
+decision for all equal nodes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Hardware:
-    """The boards of a node, without the facts that do not affect sharing, such as its name and labels.
+    """The boards of a node, without properties that do not affect sharing, such as the name and labels of the node.
 
     Attributes:
         model_name: Name of the board; empty if it is not known.
@@ -70,7 +70,7 @@ class Hardware:
 
     @classmethod
     def of(cls, node: GpuNode) -> Hardware:
-        """Return the facts about the boards of a node that affect sharing."""
+        """Return the properties of a node's boards that affect sharing."""
         layouts = tuple(tuple(layout.items()) for layout in node.layouts) if any(node.layouts) else ()
         is_single = bool(layouts) and node.mig_strategy == "single"
         mib = node.usable_vram_mib
@@ -169,7 +169,8 @@ class Demand:
         total_boards: Number of boards (or MIG devices, if the inventory sets a layout) of all nodes that accept the
             pods.
         node_boards: Number of boards (or MIG devices, if the inventory sets a layout) of each of these nodes.
-        ranks: Number of pods that run together, each on its own boards; 1 for pods that run alone.
+        ranks: Number of pods that must run together, each on its own boards, such as the workers of a training. It is 1
+            for pods that run on their own.
     """
 
     consumer: Consumer
@@ -274,7 +275,7 @@ def most_pods(has: int, wants: Iterable[tuple[int, int]]) -> int:
 
 
 def memory_slots(board_mib: int, smallest: int, largest: int) -> MemorySlots | None:
-    """Return how to divide the memory of a board into slots. Return None if no size of slots suits all pods.
+    """Return a division of the memory of a board into slots. Return None if no size of slots suits all pods.
 
     A slot should not be larger than the smallest pod, because a pod takes whole slots. The largest pod must fit the
     board.

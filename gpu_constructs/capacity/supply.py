@@ -40,10 +40,10 @@ _MOST_DEVICES = 7
 
 @dataclass(frozen=True)
 class _App:
-    """The facts of an app that apply to all nodes.
+    """The data of an app that applies to all nodes.
 
     Attributes:
-        provided: Facts that the constructs of the app declare.
+        provided: Declarations of the app's constructs about their effects on the cluster.
         classes: DRA device classes that pods request.
         nodes: Labels and taints from the app's configuration of GPU nodes.
         open_labels: Labels that only some of the app's node configurations set.
@@ -76,8 +76,8 @@ def node_offers(
 
     Args:
         inventory: GPU nodes.
-        provided: Facts that the constructs of the app declare: sharing, MIG strategies, node configuration, power.
-            Default: none.
+        provided: Declarations of the app's constructs: sharing, MIG strategies, node configuration, power. Default:
+            none.
         device_classes: DRA device classes that pods request. A node without a device plugin has devices of these
             classes. A board never has both a plugin's resource and a device class. Default: none.
         unpublished: Labels that the Node Feature Discovery of the app never publishes. Default: none.
@@ -295,7 +295,7 @@ def _divided_by_label(
 
     Args:
         node: Node of the inventory.
-        provided: Facts that the constructs of the app declare.
+        provided: Declarations of the app's constructs about their effects on the cluster.
         labels: Labels of the node.
     """
     config = labels.get(MIG_CONFIG, "")

@@ -26,7 +26,7 @@ _MOST_TIED = 20
 
 
 def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
-    """Return the largest memory in MiB that pods which can share a device take together.
+    """Return the largest total memory in MiB of pods that can share a device at the same time.
 
     A pod takes its memory once, however many slots it holds. The function chooses the pods that fit the slots and take
     the most memory (a knapsack problem). If the exact search takes too long, the result is an upper bound.
@@ -122,8 +122,9 @@ def conflicts(
         budget: Largest number of search steps. Default: 20,000.
 
     Returns:
-        The sets, and whether these are all sets. Each set maps the index of a candidate to its number of pods in the
-        set. Sets with the fewest pods come first, then sets with the most memory, then sets with the lowest indices.
+        The sets, and whether these are all sets. Each set maps an index in ``candidates`` to the number of such pods in
+        the set. Sets with the fewest pods come first, then sets with the most memory, then sets with the lowest
+        indices.
     """
     pods = [
         _Pods(mib, width, min(count, slots // width), index)
@@ -148,7 +149,7 @@ class _Pods:
         mib: Memory in MiB of each pod.
         width: Number of slots that each pod holds.
         count: Number of pods.
-        index: Index of the candidate.
+        index: Index of these pods in the list of all pods that can use the device.
     """
 
     mib: int
@@ -163,13 +164,15 @@ _Chosen = tuple[int, "_Chosen"] | None
 class _Way(NamedTuple):
     """An incomplete set of pods, to which the search adds further pods.
 
+    A candidate is a group of equal pods that can use the device.
+
     Attributes:
         rest: Number of pods that the search must still add to the set.
         mib: Memory in MiB of the chosen pods.
         used: Number of slots of the chosen pods.
-        place: Position (in the list of candidates) of the candidate from which the search chooses the next pod.
-        taken: Number of pods that the search chose from this candidate.
-        chosen: Candidates of the chosen pods.
+        place: Position (in the sorted list of candidates) of the candidate from which the search chooses the next pod.
+        taken: Number of pods that the search has already chosen from this candidate.
+        chosen: Linked list with the index of the candidate of each chosen pod. The last chosen pod comes first.
     """
 
     rest: int
@@ -208,7 +211,7 @@ class _Search:
         return self._sums[place] - (self._counts[place] - pods) * self._pods[place - 1].mib if place else 0
 
     def sets(self) -> Iterator[tuple[int, int, _Chosen]]:
-        """Yield every smallest set: its number of pods, its memory in MiB and its candidates.
+        """Yield every smallest set: its number of pods, its memory in MiB, and the indices of its groups of equal pods.
 
         Sets with the fewest pods come first, then sets with the most memory.
         """

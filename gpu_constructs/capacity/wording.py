@@ -12,7 +12,10 @@ _LONG = 200
 
 
 def joined(words: Sequence[str]) -> str:
-    """Return the first few words with commas and "and", and the number of the others, as text."""
+    """Return the first few words as text, with commas and "and".
+
+    If there are more words, the text ends with the number of omitted words.
+    """
     few, length = 0, 0
     while few < min(len(words), MOST_NAMED) and (not few or length + len(words[few]) <= _LONG):
         length += len(words[few]) + 2
@@ -23,7 +26,10 @@ def joined(words: Sequence[str]) -> str:
 
 
 def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return the first ``most`` names and the number of the others as text."""
+    """Return the first ``most`` names as text.
+
+    If there are more names, the text ends with the number of omitted names.
+    """
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -57,7 +63,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def several(title: str, pods: int) -> str:
-    """Return the title of a workload. If the number of its pods is not 1, this number precedes the title."""
+    """Return the title of a workload, with the number of its pods before the title if the number is not 1."""
     return title if pods == 1 else f"{pods} x {title}"
 
 

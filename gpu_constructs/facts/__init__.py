@@ -1,1 +1,1 @@
-"""Facts about an app that the library derives from its manifests and from its constructs."""
+"""Data about an app that the library derives from its manifests and from its constructs."""

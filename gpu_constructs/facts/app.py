@@ -1,4 +1,4 @@
-"""Facts about the manifests of an app. The checks and the capacity plan use them.
+"""Data that the library derives from the manifests of an app, for the checks and the capacity plan.
 
 A provider is a construct that declares its effects on the cluster, such as the extended resources that it advertises. A
 slot is one unit of an extended resource.
@@ -116,7 +116,7 @@ def _pods(index: int, manifest: Manifest) -> Iterator[Pod]:
 
 @dataclass(frozen=True)
 class Facts:
-    """The manifests of an app, and the facts that the checks and the capacity plan derive from them.
+    """The manifests of an app, and the data that the checks and the capacity plan derive from them.
 
     Attributes:
         manifests: All manifests of the app.
@@ -147,7 +147,7 @@ class Facts:
 
     @property
     def origins(self) -> list[int]:
-        """Index of the manifest that contains each object in ``objects``."""
+        """For each object in ``objects``, the index of the manifest in ``manifests`` that contains the object."""
         return self._expanded[1]
 
     @property
@@ -162,9 +162,9 @@ class Facts:
 
     @cached_property
     def completed_pods(self) -> list[Pod]:
-        """Pods of TrainJobs.
+        """Pod specs of TrainJobs.
 
-        They contain only resources, because a training runtime defines the rest of the pod spec.
+        These pod specs contain only resources, because a training runtime defines the rest.
         """
         found = []
         for index, job in self.of_kind(("trainer.kubeflow.org", "TrainJob")):
@@ -239,7 +239,7 @@ class Facts:
 
     @cached_property
     def limit_ranges(self) -> Mapping[str, list[tuple[int, Manifest]]]:
-        """Limits of the LimitRanges by namespace, each with the index of the LimitRange in ``objects``."""
+        """Limits of the LimitRanges by namespace, each with the index of its LimitRange in ``objects``."""
         found: dict[str, list[tuple[int, Manifest]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "LimitRange")):
             limits = members(at(manifest, "spec").get("limits"))
@@ -248,7 +248,11 @@ class Facts:
 
     @cached_property
     def quotas(self) -> Mapping[str, list[tuple[int, str, object]]]:
-        """Limits of ResourceQuotas without scopes, by namespace: index of the ResourceQuota, key and amount."""
+        """Limits of ResourceQuotas without scopes, by namespace.
+
+        A limit consists of the index of the ResourceQuota in ``objects``, the name of the limited resource, and the
+        amount.
+        """
         found: dict[str, list[tuple[int, str, object]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "ResourceQuota")):
             spec = at(manifest, "spec")
@@ -258,7 +262,10 @@ class Facts:
 
     @cached_property
     def gpu_nodes(self) -> list[tuple[int, GpuNodes]]:
-        """Labels and taints of nodes that the app configures, with the index of the construct that sets them."""
+        """Labels and taints of the nodes that the app configures.
+
+        Each has the index (in ``provided``) of the construct that sets it.
+        """
         return [(index, offer.gpu_nodes) for index, offer in enumerate(self.provided) if offer.gpu_nodes is not None]
 
     @cached_property
@@ -298,12 +305,15 @@ class Facts:
         return frozenset(one for one in self.selected_labels if is_of_a_source(one) and not self.publishes(one))
 
     def _is_declared(self, manifest: Manifest) -> bool:
-        """Check whether a construct emits the object, so that ``provided`` already contains the labels of its pods."""
+        """Check whether a construct emits the object.
+
+        If so, ``provided`` already contains the node labels that its pods publish.
+        """
         is_ours = labels_of(manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         return is_ours and bool(self.bringing("node-feature-discovery"))
 
     def bringing(self, component: Component) -> list[int]:
-        """Return the indices of the constructs that install a component, such as the device plugin."""
+        """Return the indices (in ``provided``) of the constructs that install a component."""
         return [index for index, offer in enumerate(self.provided) if component in offer.components]
 
     @cached_property
@@ -317,10 +327,10 @@ class Facts:
 
     @cached_property
     def gpu_runtime(self) -> GpuRuntime | None:
-        """Way in which containers get access to their GPUs: a ``GpuRuntime``, or None if it is not known.
+        """Method by which containers get access to their GPUs; None if it is not known.
 
-        The declarations of the constructs take precedence over the objects of the app. If nodes use different ways, the
-        result is the one that requires the least from a pod spec.
+        The declarations of the constructs take precedence over the objects of the app. If nodes use different methods,
+        the result is the one that requires the least from a pod spec.
         """
         stated = {offer.gpu_runtime for offer in self.provided}
         # The way that requires the least from pods comes first, because nodes can use different ways.
@@ -355,12 +365,15 @@ class Facts:
         return any(_CDI.search(str(strategy)) for strategy in strategies)
 
     def sharing_of(self, resource: str) -> tuple[int, Sharing] | None:
-        """Return the sharing of a resource, and the index of the construct that shares it. Return None if none does."""
+        """Return the sharing setting of a resource, and the index (in ``provided``) of the construct that shares it.
+
+        Return None if no construct shares the resource.
+        """
         return self._shared.get(resource)
 
     @cached_property
     def _shared(self) -> dict[str, tuple[int, Sharing]]:
-        """Sharing settings of each shared resource, with the index of the construct that advertises the resource."""
+        """Sharing settings by resource, each with the index (in ``provided``) of the construct that advertises it."""
         shared: dict[str, tuple[int, Sharing]] = {}
         for provider, offer in enumerate(self.provided):
             for resource, sharing in offer.gpu_resources.items():

@@ -1,6 +1,7 @@
-"""Workloads of Helm charts, from the values of their releases. The table ``charts.yaml`` contains the charts.
+"""Workloads of Helm charts, from the values of their releases. The table ``charts.yaml`` describes the known charts.
 
-The values of a known chart become the objects that the chart creates, with the fields that rules and plans read.
+The library converts the values of a known chart into the objects that the chart creates. These objects have only the
+fields that the checks and the capacity plan read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gpu_constructs.kube.tables import table
 from gpu_constructs.records import dataclass
 
 Row = Mapping[str, Any]
-"""One chart of the table, or one of its workloads."""
+"""Part of the table ``charts.yaml``: the description of one chart, or of one workload of a chart."""
 
 _KINDS = {
     "cronjob": ("batch/v1", "CronJob"),
@@ -30,12 +31,12 @@ _OWN = "gpu-constructs/"
 
 
 class Field(NamedTuple):
-    """A field of a workload, and the paths of its value among the values of a chart.
+    """A field of a workload, and the places in the Helm values that set this field.
 
     Attributes:
-        target: Path of the field in the object.
-        places: Paths of the value. The first path that has a value applies.
-        added: Paths of lists whose items add to the value.
+        target: Path of the field in the object, such as ``spec.replicas``.
+        places: Paths in the Helm values. The first path that has a value sets the field.
+        added: Paths of lists in the Helm values. Their items add to the value of the field.
     """
 
     target: Path
@@ -43,7 +44,7 @@ class Field(NamedTuple):
     added: Sequence[Path]
 
     def read(self, values: object) -> Any:
-        """Return the value of the field."""
+        """Return the value of the field from Helm values, in the form that a Kubernetes object needs."""
         given = self.stated(values)
         if self.target[-1] == "env":
             return _environment(given)
@@ -53,24 +54,27 @@ class Field(NamedTuple):
         return [*members(given), *further] if further else given
 
     def stated(self, values: object) -> Any:
-        """Return the value at the first path that has a value, in the form of the chart."""
+        """Return the value of the field as the Helm values state it, before the conversion for a Kubernetes object."""
         return next((one for one in (get(values, place) for place in self.places) if one is not None), None)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload that a chart creates from its values.
+    """A workload that a Helm chart creates from its values.
 
     Attributes:
-        manifest: Object of the chart, with the fields that the table contains.
+        manifest: Object that the chart creates, with the fields that the table ``charts.yaml`` contains.
         scaler: Autoscaler of the object; None if it has none.
         is_on: Whether the chart creates the object.
-        elsewhere: Path of a value that moves its GPUs to pods that the library does not count. None: they stay.
-        row: Row of the table.
-        values: Values of the release, with the defaults that the table contains.
+        elsewhere: Path of a Helm value that moves the GPUs of the workload to pods that the library does not count.
+            None: no value moves them.
+        row: Description of the workload in the table ``charts.yaml``.
+        values: Values of the Helm release, with the defaults that the table contains.
         fields: Fields of the object.
-        gpus: Paths of the values that state GPUs outside of the resources of a container, by column of the table.
-        unused: Paths of further values that the workload contains, or that another value switches off.
+        gpus: Paths of the Helm values that request GPUs outside of the resources of a container. The keys are those of
+            ``gpus`` in the table, such as ``count``.
+        unused: Paths of further Helm values that concern this workload, such as those of a container that the values
+            switch off.
     """
 
     manifest: Manifest
@@ -85,7 +89,7 @@ class Workload:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the chart creates the object with its GPUs."""
+        """Whether the chart creates the object, and no value moves its GPUs to pods that the library does not count."""
         return self.is_on and self.elsewhere is None
 
     @property
@@ -94,13 +98,16 @@ class Workload:
         return mapping(get(self.manifest, pod_path(self.manifest["kind"])))
 
     def covers(self, path: Path) -> bool:
-        """Check whether the workload contains what the values state at a path, or whether they switch it off."""
+        """Check whether the workload reflects the Helm value at a path.
+
+        This is also the case if other values switch off what the value configures.
+        """
         places = [place for one in self.fields for place in (*one.places, *one.added)]
         return any(path[: len(one)] == one for one in (*places, *self.unused))
 
 
 def row_of(release: Release) -> Row | None:
-    """Return the row of the chart of a release. Return None for an unknown chart."""
+    """Return the description of a release's chart in the table ``charts.yaml``. Return None for an unknown chart."""
     rows: Mapping[str, Row] = table("gpu_constructs.facts", "charts.yaml")
     row = rows.get(release.chart)
     # Many charts use the library of app-template, and their values have the same structure.
@@ -109,7 +116,7 @@ def row_of(release: Release) -> Row | None:
 
 
 def known_charts() -> list[str]:
-    """Return the names of the charts whose workloads the table contains."""
+    """Return the names of the charts whose workloads the table ``charts.yaml`` describes."""
     rows: Mapping[str, Row] = table("gpu_constructs.facts", "charts.yaml")
     return sorted(name for name, row in rows.items() if row["workloads"])
 
@@ -137,7 +144,16 @@ def workloads(release: Release, annotations: Mapping[str, Any]) -> list[Workload
 def _workload(
     release: Release, row: Row, at: Path, values: Any, annotations: Mapping[str, Any], suffix: str
 ) -> Workload:
-    """Return the workload of a row from the values at a path."""
+    """Return one workload of a Helm release.
+
+    Args:
+        release: Helm release.
+        row: Description of the workload in the table ``charts.yaml``.
+        at: Path of the workload in the Helm values, such as ``controllers.main``.
+        values: Values of the release, with the defaults that the table contains.
+        annotations: Annotations of the workload.
+        suffix: End of the workload's name, if the table adds one.
+    """
     chart = "" if release.chart in release.name else f"-{release.chart}"
     names = {"release": release.name, "chart": chart, "name": mapping(get(values, at)).get("name"), "key": suffix}
     name = row["names"].format(**names)
@@ -175,14 +191,17 @@ def _workload(
 
 
 def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[Path]]:
-    """Return the paths of the containers of a workload, and those of the containers that the values switch off."""
+    """Return the paths of a workload's containers in the Helm values: those that are on, and those switched off."""
     each = [(*at, *one) for one in _all(get(values, at), path)]
     off = [one for one in each if one != at and mapping(get(values, one)).get("enabled") is False]
     return [one for one in each if one not in off], off
 
 
 def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield the paths of a column, each with its value. After ``=``, a path has the only value that counts."""
+    """Yield the paths in one column of the table, such as ``enabled_by``, each with the Helm value at this path.
+
+    If an entry of the table ends with ``=`` and a text, the result is whether the value equals the text.
+    """
     for text in row.get(column, ()):
         path, _, wanted = text.partition("=")
         given = get(values, _path(path, at))
@@ -190,7 +209,14 @@ def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[P
 
 
 def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | None = None) -> Iterator[Field]:
-    """Yield the fields below a path of an object. The text of a field contains the paths of its value."""
+    """Yield the fields of a workload that one column of the table describes.
+
+    Args:
+        base: Path of the part of the object that contains the fields, such as the pod spec.
+        columns: For each field, the paths in the Helm values that set the field, separated by spaces.
+        at: Path of the workload in the Helm values.
+        container: Path of the container in the Helm values. None (the default) for fields outside of a container.
+    """
     for target, text in columns.items():
         places = [_path(one, at, container) for one in text.split() if one[0] != "+"]
         added = [_path(one[1:], at, container) for one in text.split() if one[0] == "+"]
@@ -198,13 +224,16 @@ def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | 
 
 
 def _path(text: str, at: Path, container: Path | None = None) -> Path:
-    """Return a path of the table, which begins at the container, at the workload (``^``) or at all values (``/``)."""
+    """Return the path in the Helm values that a text of the table stands for.
+
+    The path begins at the values of the container, with ``^`` at those of the workload, and with ``/`` at all values.
+    """
     base: Path = () if text[0] == "/" else at if text[0] == "^" or container is None else container
     return (*base, *(step for step in text.lstrip("/^").split(".") if step))
 
 
 def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
-    """Return the GPUs that values state outside of the resources of a container, by resource."""
+    """Return the GPUs that Helm values request outside of the resources of a container, by resource."""
     stated = {column: get(values, path) for column, path in columns.items()}
     if not stated or stated.get("if", True) is not True or stated["count"] in (None, 0):
         return {}
@@ -214,7 +243,10 @@ def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
 
 
 def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifest:
-    """Return a workload with GPUs in its first container. A limit in the values of its resources takes precedence."""
+    """Return a workload whose first container requests the given GPUs.
+
+    Limits that the container already has take precedence.
+    """
     if not gpus:
         return manifest
     pod = pod_path(manifest["kind"])
@@ -227,7 +259,7 @@ def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifes
 
 
 def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -> Manifest | None:
-    """Return the autoscaler of a workload. Return None if the values switch it off."""
+    """Return the autoscaler of a workload. Return None if the Helm values switch it off."""
     stated = {column: get(values, _path(path, at)) for column, path in (columns or {"if": "none"}).items()}
     if not stated["if"]:
         return None
@@ -245,7 +277,7 @@ def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -
 
 
 def _environment(given: object) -> Any:
-    """Return environment variables as the list that a container has."""
+    """Return environment variables as a list, as a container has them. Helm values can state a mapping instead."""
     if not isinstance(given, Mapping):
         return given
     return [
@@ -265,7 +297,7 @@ def _all(values: Any, path: str) -> list[Path]:
 
 
 def get(value: Any, path: Path) -> Any:
-    """Return the value at a path of keys and indices. Return None if there is none."""
+    """Return the value at a path of keys and indices. Return None if the path does not exist."""
     for step in path:
         is_item = isinstance(value, list) and isinstance(step, int) and step < len(value)
         value = value[step] if is_item else value.get(step) if isinstance(value, Mapping) else None
@@ -273,7 +305,7 @@ def get(value: Any, path: Path) -> Any:
 
 
 def put(value: Any, path: Path, new: Any) -> Any:
-    """Return a copy of nested mappings and lists with another value at a path."""
+    """Return a copy of nested mappings and lists that has another value at a path of keys and indices."""
     if not path:
         return new
     inner = put(get(value, path[:1]), path[1:], new)

@@ -35,7 +35,10 @@ class Expanded:
     workloads: Sequence[Workload]
 
     def uncounted(self, is_gpu: IsGpu) -> list[tuple[str, str]]:
-        """Return the values that ask for GPUs in pods that the library cannot count: their path and the resource."""
+        """Return the Helm values that request GPUs for pods that the library cannot count.
+
+        Each result has the path of the value and the name of the GPU resource.
+        """
         row = row_of(self.release)
         if row is not None and not row["workloads"]:
             return []
@@ -76,13 +79,13 @@ def expanded(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int], 
 
 
 def gpus_named(value: Any, is_gpu: IsGpu, path: Path = (), *, in_texts: bool = False) -> Iterator[tuple[Path, str]]:
-    """Yield the path and the name of each GPU resource that plain data asks for, at any depth.
+    """Yield each GPU resource that plain data requests at any depth: the path in the data, and the resource name.
 
     Args:
         value: Plain data, such as the spec of an object or the values of a chart.
         is_gpu: Function that checks whether a resource consists of GPUs.
-        path: Path of the data; empty by default.
-        in_texts: Whether a text that is the name of a GPU resource asks for it too; False by default.
+        path: Path of the data, which precedes all returned paths; empty by default.
+        in_texts: Whether a text that is the name of a GPU resource also counts as a request; False by default.
     """
     # A SparkApplication requests GPUs for its executors with the keys "name" and "quantity".
     if isinstance(value, Mapping) and "quantity" in value and is_gpu(str(value.get("name"))):
@@ -102,12 +105,12 @@ def gpus_named(value: Any, is_gpu: IsGpu, path: Path = (), *, in_texts: bool = F
 
 
 def _items(value: object) -> Iterable[tuple[Any, Any]]:
-    """Return the members of a mapping or a list, each with its key or its index."""
+    """Return the keys and values of a mapping, or the indices and items of a list."""
     return value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
 
 
 def shown(path: Path) -> str:
-    """Return a path as text for messages."""
+    """Return a path of keys and indices as text for messages, such as ``spec.containers[0]``."""
     text = ""
     for step in path:
         text = f"{text}[{step}]" if isinstance(step, int) else below(text, step).lstrip(".")

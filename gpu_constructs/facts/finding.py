@@ -1,4 +1,4 @@
-"""The class for findings. A finding is a problem that a check reports, with its message."""
+"""The class ``Finding``: a problem that a check reports, with its message."""
 
 from __future__ import annotations
 

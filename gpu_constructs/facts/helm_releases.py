@@ -28,9 +28,10 @@ class Release:
         chart: Name of the chart, without its repository.
         name: Name of the release.
         namespace: Namespace of the release.
-        place: Path of the values in the manifest.
+        place: Path in the manifest at which the values are.
         values: Values of the release. They do not include the defaults of the chart.
-        unread: Path of further values, which are not in the manifest. Empty if there are none.
+        unread: Path of the field that refers to values outside of the manifest, such as ``spec.valuesFrom``. Empty if
+            no field does.
         problem: Reason why the values are not readable. Empty if they are.
     """
 
@@ -77,7 +78,15 @@ def _release_of_argo_cd(manifest: Manifest, source: Mapping[str, Any], place: Pa
 def _release(
     names: tuple[str, str, str], place: Path, holder: Mapping[str, Any], further: tuple[str, ...], key: str
 ) -> Release:
-    """Return a release from its chart, name and namespace, and from the mapping that contains its values."""
+    """Return a Helm release, with its values from an object of the app.
+
+    Args:
+        names: Chart, name and namespace of the release.
+        place: Path of ``holder`` in the manifest of the object.
+        holder: Part of the manifest that contains the values.
+        further: Names of the fields in ``holder`` that refer to values outside of the manifest.
+        key: Name of the field in ``holder`` that contains the values.
+    """
     shown = ".".join(map(str, place))
     unread = next((f"{shown}.{one}" for one in further if holder.get(one)), "")
     given, found = holder.get(key), "text that YAML readers reject"
@@ -93,7 +102,7 @@ def _release(
 
 
 def _chart_of_flux(manifest: Manifest, named: Named) -> str:
-    """Return the name of the chart of a HelmRelease: that of its chart template or of the source to which it refers."""
+    """Return the chart name of a HelmRelease, from its chart template or from the source object that it names."""
     spec = at(manifest, "spec")
     reference = mapping(spec.get("chartRef"))
     kind, home = str(reference.get("kind")), str(reference.get("namespace") or namespace_of(manifest))

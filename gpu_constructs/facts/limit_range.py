@@ -21,7 +21,7 @@ class Breach(NamedTuple):
 
     Attributes:
         container: Name of the container; None if the LimitRange rejects the sum of all containers.
-        section: Part of the resources that contains the amount: ``limits`` or ``requests``.
+        section: Field of the container's resources that contains the amount: ``limits`` or ``requests``.
         resource: Name of the resource, such as ``nvidia.com/gpu``.
         given: Amount in the pod spec.
         bound: Limit that the amount violates: ``max`` or ``min``.
@@ -90,7 +90,10 @@ def breaches(pod_spec: Mapping[str, Any], limit: Manifest) -> Iterator[Breach]:
 
 
 def _given(pod_spec: Mapping[str, Any], kind: object, resource: str) -> Iterator[tuple[str | None, str, object]]:
-    """Yield the amounts of a resource that an entry of a LimitRange limits: container name, section and amount."""
+    """Yield the amounts of a resource in a pod spec that an item of a LimitRange limits.
+
+    Each amount comes with the name of its container and its section, ``limits`` or ``requests``.
+    """
     for section in SECTIONS:
         if kind == "Container":
             for container in containers(pod_spec):

@@ -62,7 +62,7 @@ def readable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int]]:
 
 
 def _apart(manifest: Manifest) -> Iterator[Manifest]:
-    """Yield the given manifest. If it is a List, yield its items instead."""
+    """Yield the items of a List as separate manifests. Yield any other manifest unchanged."""
     items, of = manifest.get("items"), _kind_of_items(manifest)
     if of is None:
         yield manifest
@@ -144,17 +144,20 @@ def members(value: object) -> list[Mapping[str, Any]]:
 
 
 def number(value: object, default: int) -> int:
-    """Return a value if it is a whole number, but at least 0. Return the default for all other values."""
+    """Return the value if it is a whole number, and 0 if this number is negative.
+
+    Return the default for all other values.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def share(value: object, of: int, *, up: bool) -> int | None:
-    """Return a whole number unchanged. Return a percentage of a total as a number. Return None for other values.
+    """Return a number or a percentage, such as ``"25%"``, as a whole number. Return None for other values.
 
     Args:
-        value: Number or percentage, such as ``"25%"``.
+        value: Number, which the function returns unchanged, or percentage.
         of: Total that the percentage refers to.
         up: Whether to round the result up; otherwise the function rounds it down.
     """
@@ -249,6 +252,6 @@ def plain_manifests(field: str, given: object) -> list[dict[str, Any]]:
 
 
 def _shown(given: object) -> str:
-    """Return a short text for a value in a message."""
+    """Return a short text that describes a wrong value in a message."""
     text = repr(given)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({type(given).__name__})"

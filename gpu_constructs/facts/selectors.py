@@ -73,9 +73,9 @@ def selectors(policy: Manifest, bindings: Sequence[Manifest]) -> Selectors:
 
 
 def may_hold_in(given: Selectors, namespace: str | None) -> bool:
-    """Check whether namespace selectors can match a namespace with a given name and unknown labels.
+    """Check whether an admission policy may apply in a namespace, by its namespace selectors.
 
-    If the namespace is None, the result is True.
+    The labels of the namespace are not known. If the namespace is None, the result is True.
     """
     return namespace is None or all(_may_take(selector, namespace) for selector in given)
 

@@ -63,13 +63,13 @@ class App:
     """The objects of an app, with functions that find related objects.
 
     Attributes:
-        facts: Manifests of the app, and facts that the library derives from them.
+        facts: Manifests of the app, and data that the library derives from them.
     """
 
     facts: Facts
 
     def named(self, group: str, kind: str, name: object, namespace: str | None = None) -> Manifest | None:
-        """Return the object with a kind and a name. Return None if the app does not contain it.
+        """Return the object with an API group, a kind and a name. Return None if the app contains none.
 
         If ``namespace`` is None, the function searches for a cluster-scoped object.
         """
@@ -77,7 +77,7 @@ class App:
         return None if index is None else self.facts.objects[index]
 
     def index_of(self, group: str, kind: str, name: object, namespace: str | None = None) -> int | None:
-        """Return the index of the object with a kind and a name. Return None if the app does not contain it.
+        """Return the index of the object with an API group, a kind and a name. Return None if the app contains none.
 
         If ``namespace`` is None, the function searches for a cluster-scoped object.
         """
@@ -94,9 +94,10 @@ class App:
         return {key(index): index for index in reversed(range(len(self.facts.objects)))}
 
     def as_written(self, manifest: Manifest) -> Manifest:
-        """Return the manifest of an object as the app emits it, with the fields that ``Facts.objects`` omits.
+        """Return the manifest of an object as the app emits it.
 
-        An item of a List has no manifest of its own, so the function returns it unchanged.
+        It includes values of a wrong type, which ``Facts.objects`` omits. An item of a List has no manifest of its own,
+        so the function returns the item unchanged.
         """
         group, kind = group_of(str(manifest.get("apiVersion"))), str(manifest.get("kind"))
         index = self.index_of(group, kind, name_of(manifest), namespace_of(manifest))
@@ -117,7 +118,7 @@ class App:
 
     @cached_property
     def own_classes(self) -> dict[str, object]:
-        """DRA device classes of the app that contain NVIDIA GPUs, each with its extended resource name, if any."""
+        """DRA device classes of the app that contain NVIDIA GPUs, each with its extended resource name or None."""
         return {
             name_of(manifest): at(manifest, "spec").get("extendedResourceName")
             for _, manifest in self.facts.of_kind((_DRA, "DeviceClass"))
@@ -125,7 +126,10 @@ class App:
         }
 
     def copies(self, manifest: Manifest, declared: int) -> tuple[int, int]:
-        """Return the largest and the smallest number of replicas of an object, from its autoscalers if it has any."""
+        """Return the largest and the smallest number of replicas of an object.
+
+        The autoscalers of the object decide. Without an autoscaler, both numbers are ``declared``.
+        """
         known = self._scales.get((namespace_of(manifest), str(manifest.get("kind")), name_of(manifest)), ())
         group = group_of(str(manifest.get("apiVersion")))
         scales = [scale for wanted, scale in known if wanted in (None, group) and (declared or scale.wakes)]
@@ -135,7 +139,7 @@ class App:
 
     @cached_property
     def default_priority(self) -> Manifest | None:
-        """Default PriorityClass of pods. If several PriorityClasses are defaults, the one with the lowest value."""
+        """PriorityClass of pods that name none. If several are the default, the one with the lowest value."""
         classes = (one for _, one in self.facts.of_kind(("scheduling.k8s.io", "PriorityClass")))
         defaults = [one for one in classes if one.get("globalDefault") is True]
         return min(defaults, key=lambda one: number(one.get("value"), 0), default=None)
@@ -150,9 +154,9 @@ class App:
 
     @cached_property
     def _scales(self) -> dict[tuple[str, str, str], list[tuple[str | None, Scale]]]:
-        """Numbers of replicas that autoscalers set, each with the API group of the target.
+        """Ranges of replicas that autoscalers set, by namespace, kind and name of the object that they scale.
 
-        The keys are the namespace, kind and name of the target.
+        Each range comes with the API group of this object.
         """
         found: dict[tuple[str, str, str], list[tuple[str | None, Scale]]] = {}
         for index, scaler in self.facts.of_kind(
@@ -231,21 +235,21 @@ def quota_shares(pod_spec: Mapping[str, Any], takes: Mapping[str, int], namespac
 
 
 def quota_names(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the requested amounts of resources, each by the key that limits the resource in a ResourceQuota.
+    """Return the requested amounts of resources, under the names that a ResourceQuota uses.
 
-    The key of an extended resource is, for example, ``requests.nvidia.com/gpu``. A DRA device class has two keys.
+    For example, ``nvidia.com/gpu`` becomes ``requests.nvidia.com/gpu``. A DRA device class has two names in a
+    ResourceQuota.
     """
     resources = {f"requests.{name if '/' in name else IMPLICIT + name}": count for name, count in asks.items()}
     return {**resources, **device_names(asks)}
 
 
 def device_names(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of requested devices of each DRA class, by the key that limits the class in a ResourceQuota."""
+    """Return the number of requested devices of each DRA device class, under the name that a ResourceQuota uses."""
     return {f"{name}.deviceclass.resource.k8s.io/devices": count for name, count in asks.items() if "/" not in name}
 
 
 def _limits(quota: Manifest) -> Iterator[tuple[str, int]]:
-    """Return the numeric limits of a ResourceQuota, each with its key."""
     amounts = ((str(resource), quantity(hard)) for resource, hard in at(quota, "spec.hard").items())
     return ((resource, int(amount)) for resource, amount in amounts if amount is not None)
 

@@ -77,7 +77,7 @@ def consumers(facts: Facts) -> list[Consumer]:
     ended, and objects that another object of the app creates.
 
     Args:
-        facts: Manifests of the app, and facts that the library derives from them.
+        facts: Manifests of the app, and data that the library derives from them.
     """
     app = App(facts)
     found: list[Consumer] = []
@@ -99,7 +99,7 @@ def consumers(facts: Facts) -> list[Consumer]:
 
 
 def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
-    """Return the pods of an object with the defaults of LimitRanges, and the reason why a LimitRange rejects them.
+    """Return the pods of an object after LimitRanges set default amounts, and the reason why a LimitRange rejects them.
 
     The reason is empty if no LimitRange rejects the pods.
     """
@@ -123,7 +123,7 @@ def _mebibytes(stated_text: object) -> int | None:
 
 
 def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]:
-    """Return pods with the defaults of LimitRanges, and the reason why a LimitRange rejects them.
+    """Return pods after LimitRanges set default amounts, and the reason why a LimitRange rejects these pods.
 
     The reason is empty if no LimitRange rejects the pods.
     """
@@ -148,7 +148,10 @@ def _choices(group: PodGroup, claims: PodClaims, app: App) -> list[Choice]:
 
 
 def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the given amounts. The key of a DRA device class is its name, without the prefix of the resource."""
+    """Return the requested amounts, with the names of DRA device classes in place of their extended resources.
+
+    For example, ``deviceclass.resource.kubernetes.io/gpu.nvidia.com`` becomes ``gpu.nvidia.com``.
+    """
     return summed((resource.removeprefix(IMPLICIT), count) for resource, count in asks.items())
 
 
@@ -264,7 +267,7 @@ def _held_by(holders: Sequence[_Holder]) -> list[str]:
 
 
 def _at_least(choices: Sequence[Choice]) -> dict[str, int]:
-    """Return the number of devices of each class that a pod gets at least, whichever alternative the node allocates."""
+    """Return the smallest number of devices of each device class that a pod gets in any of its alternatives."""
     names = [name for name in choices[0].asks if all(name in one.asks for one in choices)]
     return {name: min(one.asks[name] for one in choices) for name in names}
 

@@ -39,7 +39,8 @@ def kinds() -> Mapping[tuple[str, str], Row]:
 def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
     """Return the pods that an object creates, one entry for each pod spec.
 
-    The result is empty for objects of an unknown kind, and for templates, whose pods other objects create.
+    The result is empty for an object of an unknown kind. It is also empty for a template, because another object
+    creates the pods.
     """
     row = kinds().get(_kind(manifest))
     if row is None or row["rule"] == "template":
@@ -49,7 +50,7 @@ def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
 
 
 def is_known(manifest: Manifest) -> bool:
-    """Check whether the plan knows how many pods an object creates. The number can be 0."""
+    """Check whether the plan knows how many pods an object creates (possibly 0)."""
     row = kinds().get(_kind(manifest))
     if row is None or "holds" not in row:
         return row is not None

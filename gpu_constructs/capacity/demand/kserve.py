@@ -206,7 +206,7 @@ def _several_nodes(
 
 
 def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple[str, int, int]:
-    """Return the name of a GPU resource, and how many GPUs the head and a worker request in their first container."""
+    """Return the name of the GPU resource, and how many GPUs the first container of the head and of a worker uses."""
     counts = []
     resource = "nvidia.com/gpu"
     for spec in (head, worker):
@@ -219,7 +219,7 @@ def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple
 
 
 def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
-    """Return how KServe distributes GPUs: the number of nodes, the GPUs of each worker, and the GPUs of the head."""
+    """Return how KServe distributes GPUs over Ray nodes: number of nodes, GPUs of each worker, and GPUs of the head."""
     if worker:
         nodes = 1 if head >= total else -(-total // worker)
         if nodes == 1:

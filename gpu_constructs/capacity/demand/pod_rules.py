@@ -91,9 +91,10 @@ class Rules:
         return ((one.owner, key) for one in (*self.aways, *self.spreads, *self.nears) for key in one.keys)
 
     def without(self, labels: Mapping[int, Collection[str]]) -> Rules:
-        """Return the pod rules, without the rules whose topology key is one of the given labels.
+        """Return the rules between pods, except those whose topology key is one of the given labels.
 
-        Args:     labels: Labels by the index of the workload that has the rule.
+        Args:
+            labels: Labels, by the index of the workload that has the rule.
         """
 
         def is_kept(one: Affinity) -> bool:
@@ -111,7 +112,7 @@ def bystanders(facts: Facts, consumers: Sequence[Consumer]) -> list[Consumer]:
     """Return the workloads of an app that request no GPU. The rules of GPU workloads can select their pods.
 
     Args:
-        facts: Manifests of the app, and facts that the library derives from them.
+        facts: Manifests of the app, and data that the library derives from them.
         consumers: Workloads of the app that request GPUs.
     """
     app = App(facts)
@@ -299,7 +300,14 @@ def _keeps_off(term: Mapping[str, Any], labels: Mapping[str, Any], namespace: st
 
 
 def _is_about(term: Mapping[str, Any], own: str, labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether an affinity term of pods in one namespace selects pods with given labels in another namespace."""
+    """Check whether an affinity term selects certain pods.
+
+    Args:
+        term: Affinity term of a pod.
+        own: Namespace of the pod that has the term.
+        labels: Labels of the pods that the term may select.
+        namespace: Namespace of the pods that the term may select.
+    """
     namespaces, selected = term.get("namespaces"), term.get("namespaceSelector")
     listed = _texts(namespaces) if namespaces or selected is not None else [own]
     # An empty selector selects every namespace. The plan does not know what other selectors select.

@@ -82,7 +82,7 @@ def uncounted(facts: Facts) -> list[Condition]:
     A condition is a clause that follows "fits, if" in the report.
 
     Args:
-        facts: Manifests of the app, and facts that the library derives from them.
+        facts: Manifests of the app, and data that the library derives from them.
     """
     app = App(facts)
     releases = {one.index for one in facts.releases}
@@ -97,7 +97,7 @@ def uncounted(facts: Facts) -> list[Condition]:
 
 
 def _of_release(one: Expanded, app: App) -> Iterator[Condition]:
-    """Yield a condition for each value of a Helm release that requests GPUs in pods that the plan does not count."""
+    """Yield a condition for each value of a Helm release that requests GPUs for pods that the plan cannot count."""
     release, manifest = one.release, app.facts.objects[one.index]
     named = f"{manifest['kind']} {namespace_of(manifest)}/{name_of(manifest)}"
     for path, resource in one.uncounted(app.is_gpu):

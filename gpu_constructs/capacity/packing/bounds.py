@@ -18,7 +18,7 @@ from gpu_constructs.records import dataclass
 MOST_WORK = 1_000_000
 """Number of sources and sinks after which the flow searches for one part of the problem give up."""
 MOST_SIZES = 64
-"""Number of item sizes in each dimension that ``shortage`` tries as the smallest size that counts."""
+"""Largest number of item sizes that ``shortage`` tries in each dimension as the smallest size that a proof counts."""
 MOST_SHRUNK = 64
 """Largest number of different items for which ``shortage`` removes items that its proof does not need."""
 
@@ -27,13 +27,15 @@ MOST_SHRUNK = 64
 class _Count:
     """One comparison of the amount that items need with the amount that bins have.
 
+    A place is room for one copy of an item in a bin.
+
     Attributes:
         dimension: Index of the dimension (a resource, for example) of the amounts. None if the comparison counts places
-            for copies of items.
+            instead of amounts.
         at_least: Smallest item size that counts; None if all sizes count.
         needs: Amount that all copies of an item need, by index of the item. It is 0 for items that do not count.
-        has: Amount that all bins of a kind (equal bins) have together, by index of the kind. For places, the
-            amount is an upper bound, because the number of places in a bin depends on the items.
+        has: Amount that all bins of a kind (equal bins) have together, by index of the kind. For places, the amount is
+            an upper bound, because the number of places in a bin depends on the items.
     """
 
     dimension: int | None
@@ -62,8 +64,8 @@ def homeless(index: int, item: Item, bins: Sequence[Bin]) -> Shortage:
 def shortage(part: Part) -> Shortage | None:
     """Return a proof that the items of one part of the problem do not all fit into its bins.
 
-    If several comparisons of sums are proofs, return the one with the fewest items, then with the fewest kinds of bins.
-    Return None if no comparison is a proof.
+    A proof is a comparison of two sums: what some items need, and what the bins have. If several proofs exist, return
+    the one with the fewest items, then with the fewest kinds of bins. Return None if no comparison is a proof.
     """
     left = MOST_WORK
     found: list[tuple[tuple[int, ...], Shortage]] = []
@@ -125,7 +127,11 @@ def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
 
 
 def _counts(part: Part) -> Iterator[_Count]:
-    """Yield the comparisons of sums that can be proofs: of amounts in each dimension, of places, and of large items."""
+    """Yield the comparisons of sums that can prove that items do not fit into bins.
+
+    They compare amounts in each dimension (for example a resource), the number of places for copies, and the number of
+    places for large items.
+    """
     items, bins = part.items, part.bins
     for d in part.dimensions:
         needs = {i: one.size[d] * one.count for i, one in items.items()}
@@ -140,9 +146,9 @@ def _counts(part: Part) -> Iterator[_Count]:
 
 
 def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int, int]:
-    """Return an upper bound of the number of copies that fit into all bins of each kind (equal bins).
+    """Return how many copies of the given items fit at most into all bins of a kind (equal bins), by index of the kind.
 
-    The copies are of the given items. The bound is exact if all these items have the same size.
+    This upper bound is exact if all these items have the same size.
     """
     total = sum(part.items[i].count for i in items)
     size = tuple(map(min, zip(*(part.items[i].size for i in items), strict=True)))
@@ -151,7 +157,7 @@ def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int,
 
 
 def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
-    """Return a function that returns the largest number of copies of an item in all bins of a kind together.
+    """Return a function that computes how many copies of an item all bins of a kind (equal bins) can contain together.
 
     The arguments of that function are the position of the item in ``items`` and the index of the kind.
     """
@@ -159,7 +165,10 @@ def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
 
 
 def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
-    """Return the proof that some items do not fit, without the items that the proof does not need."""
+    """Return the proof that some items do not fit, for as few items as possible.
+
+    The function removes items as long as the remaining items still need more than their bins have.
+    """
     each = [(i, part.items[i]) for i in items]
     same = grouped(((one.size, part.masks[i], i if one.most < one.count else None), i) for i, one in each)
     for those in reversed(same.values()) if len(same) <= MOST_SHRUNK else ():
@@ -182,7 +191,7 @@ def _reached(part: Part, items: Sequence[int]) -> list[int]:
 
 
 def _available(part: Part, count: _Count, items: Sequence[int]) -> int:
-    """Return the amount that all bins have together which accept at least one of the items."""
+    """Return the total amount in the bins that accept at least one of the items."""
     if count.dimension is not None:
         return sum(count.has[k] for k in _reached(part, items))
     total = 0
@@ -216,7 +225,7 @@ class _Flow:
         """Initialize a flow in which no source has sent anything yet.
 
         Args:
-            masks: Bit mask of the sinks that each source may use.
+            masks: Bit mask for each source. Bit k is 1 if the source may use sink k.
             room: Amount that each sink can take, by index of the sink.
             limit: Function that returns the largest amount, above 0, that a source can send to a sink. None if no such
                 limit exists.
@@ -252,7 +261,7 @@ class _Flow:
         return True
 
     def _path(self, source: int) -> list[tuple[int, int]]:
-        """Return the shortest chain of changes after which a source can send more; empty if none exists.
+        """Return the shortest chain of changes that lets a source send more to the sinks; empty if no chain exists.
 
         A chain (path) is a list of pairs: a source, and the sink to which this source sends more. The sink of the first
         pair has room. The sink of each later pair gets room, because the source of the pair before it sends less to

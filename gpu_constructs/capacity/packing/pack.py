@@ -65,10 +65,14 @@ def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
 
 
 def _solved(parts: Sequence[Part], left_open: Iterable[int], fillings: list[Filling]) -> Answer:
-    """Return whether the items of all given parts of a problem fit. Store the packings that the solver finds.
+    """Return whether the items of all unsolved parts of a problem fit. Store the packings that the solver finds.
 
-    The solver starts with the part that has the fewest items. If its answer for any part is ``no``, the result is
-    ``no``.
+    The solver starts with the part that has the fewest items. If it answers ``no`` for one part, the result is ``no``.
+
+    Args:
+        parts: All parts of the problem.
+        left_open: Indices of the unsolved parts.
+        fillings: Packing of each part, which the function replaces if the solver finds a better one.
     """
     found: Answer = "yes"
     for at in sorted(left_open, key=lambda at: len(parts[at].items)):

@@ -76,18 +76,21 @@ class Load:
 class Shortage:
     """A proof that some items do not fit: they need more than all bins that accept one of them have.
 
+    Three kinds of proof exist:
+
+    - Amounts: the proof adds up the amounts of one dimension, for example of one resource.
+    - Places: each copy of an item needs one place. A bin has as many places as copies of the smallest item fit into it.
+    - Places for large items: like places, but only copies of at least the size ``at_least`` count. A bin has as many
+      places as amounts of this size fit into it.
+
     Attributes:
         items: Indices of the items.
-        bins: Indices of the kinds of bins (equal bins) that accept one of the items. Kinds that are too small
-            for every item are not included, unless all kinds are too small.
-        dimension: Index of the dimension in which the amount is too small. None if the proof counts places, and each
-            copy needs one place. If the proof has one item, a bin has as many places as copies of it fit. Otherwise, a
-            bin has as many places as copies of the smallest item size fit.
+        bins: Indices of the kinds of bins (equal bins) that accept one of the items. Kinds that are too small for every
+            item are not included, unless all kinds are too small.
+        dimension: Index of the dimension whose amounts or sizes the proof counts; None for a proof by places.
         needed: Amount, or number of places, that the items need together.
         available: Amount, or number of places, that the bins have together.
-        at_least: Smallest item size that the proof counts in the dimension; None if it counts all sizes. If it is not
-            None, each copy of at least this size needs one place, and a bin has as many places as amounts of this size
-            fit into it.
+        at_least: Smallest item size that counts, for a proof by places for large items; otherwise None.
     """
 
     items: tuple[int, ...]
@@ -284,8 +287,8 @@ class Group(NamedTuple):
         Args:
             index: Index of the item.
             size: Amount that one copy takes in each dimension.
-            changes: Pairs of numbers: how many copies to add to a bin (negative to remove them), and how many bins to
-                change so.
+            changes: Pairs of two numbers: the copies to add to a bin (negative to remove copies), and the number of
+                bins to change in this way.
         """
         left = self.number
         for more, number in changes:

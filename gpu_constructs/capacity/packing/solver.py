@@ -65,7 +65,7 @@ def solve(part: Part) -> tuple[Answer, Filling | None]:
 
 
 def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_Place]) -> None:
-    """Add the constraints of a solution to the solver: it places all copies of each item, and exceeds no bin."""
+    """Add the rules of a valid packing to the solver: it places all copies of each item, and overfills no bin."""
     for i, item in part.items.items():
         own = [column for column, (one, _) in enumerate(places) if one == i]
         solver.addRow(item.count, item.count, len(own), own, [1.0] * len(own))

@@ -32,9 +32,9 @@ _CONSUMER = (
 def json_text(plan: PlanData, title: str) -> str:
     """Return all data of a capacity plan as JSON text, except pod specs and pod labels.
 
-    The key ``eligibility`` of a consumer is an index of the list ``eligibility``. An entry of this list contains the
-    nodes that accept the pods, and the reason of each other node. Consumers with the same nodes and reasons share an
-    entry.
+    The list ``eligibility`` states which nodes accept the pods, and the reason why each other node rejects them.
+    Consumers (workloads) with the same nodes and reasons share an entry of the list. The key ``eligibility`` of a
+    consumer is the index of its entry.
 
     Args:
         plan: Capacity plan of an app.
@@ -80,12 +80,11 @@ def json_text(plan: PlanData, title: str) -> str:
 
 
 def _members(of: object, names: str) -> dict[str, Any]:
-    """Return attributes of an object by their JSON keys, for example ``vramMiB`` for ``vram_mib``."""
+    """Return some attributes of an object, each with its JSON key, for example ``vramMiB`` for ``vram_mib``."""
     return {_key(name): _plain(getattr(of, name)) for name in names.split()}
 
 
 def _key(name: str) -> str:
-    """Return the JSON key for the name of an attribute."""
     return re.sub(r"_(\w)", lambda found: found[1].upper(), name.replace("_mib", "_miB"))
 
 

@@ -56,12 +56,12 @@ def _placement(plan: PlanData) -> Statement:
 
 
 def _pods(plan: PlanData) -> int:
-    """Return the number of all pods in the plan, with and without a place on a node."""
+    """Return the total number of pods in the plan, including the pods without a place on a node."""
     return sum(each.placed + each.waiting for each in plan.consumers)
 
 
 def _condition(plan: PlanData) -> str:
-    """Return the first condition of the plan and the number of the others; empty if the plan has no condition."""
+    """Return the first condition of the plan, and how many more the plan has; empty if the plan has no condition."""
     if not plan.conditions:
         return ""
     first, more = plan.conditions[0], len(plan.conditions) - 1

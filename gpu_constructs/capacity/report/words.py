@@ -56,9 +56,10 @@ class Statement(NamedTuple):
 
 
 def first_that_holds(*rows: tuple[object, Level, str]) -> Statement:
-    """Return the statement of the first row whose condition is true.
+    """Return the statement that belongs to the first true condition.
 
-    Each row consists of a condition, a level of urgency and a text.
+    Args:
+        rows: Possible statements, each with a condition, a level of urgency and a text.
     """
     return next(Statement(level, text) for holds, level, text in rows if holds)
 
@@ -186,10 +187,10 @@ def state(planned: PlannedDevice) -> Statement:
 
 
 def fullness(planned: PlannedDevice) -> tuple[int, int, int]:
-    """Return a sort key for the urgency of a device, the most urgent with the highest key.
+    """Return a sort key for the urgency of a device. The most urgent device has the highest key.
 
     The most urgent devices are those whose memory runs out in the planned placement. Next are those whose memory can
-    run out in another placement. The share of used slots decides the order of the others.
+    run out in another placement. The share of used slots decides the order of all other devices.
     """
     vram = planned.device.vram_mib or 0
     over = max(0, percent(planned.seated_mib, vram) - 100), max(0, percent(planned.worst_mib, vram) - 100)
@@ -289,7 +290,7 @@ def conflicts(plan: PlanData) -> list[str]:
 
 
 def conflict(plan: PlanData, found: Conflict) -> str:
-    """Return a sentence on one set of pods that together need more memory than a device has."""
+    """Return a sentence about one set of pods that together need more memory than a device has."""
     who = [
         plan.consumers[index].consumer.title + ("" if number == 1 else f" \u00d7 {number}")
         for index, number in found.pods.items()

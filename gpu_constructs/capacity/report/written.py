@@ -26,7 +26,7 @@ from gpu_constructs.capacity.planned import PlannedNode
 
 
 def render(template: str, plan: PlanData, title: str, **more: Any) -> str:
-    """Return the report on a plan that a template produces."""
+    """Return the report on a plan, written with a template."""
     statements = verdict.verdict(plan)
     return _templates().get_template(template).render(plan=plan, title=title, verdict=statements, words=words, **more)
 
@@ -106,7 +106,7 @@ def bar(part: int, whole: int) -> str:
 
 
 def places(nodes: Sequence[str], width: int) -> str:
-    """Return the name of the first node and the number of the others, in at most ``width`` characters."""
+    """Return the name of the first node and the number of further nodes, in at most ``width`` characters."""
     if len(nodes) < 2:
         return _short(nodes[0], width) if nodes else "nowhere"
     return f"{_short(nodes[0], width - 7)}, +{len(nodes) - 1:,}"
@@ -230,7 +230,7 @@ def share(percent: float) -> str:
 def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[str]:
     """Return names in at most ``most`` lines of a picture.
 
-    If not all names fit, the last line ends with the number of the others. Widths are in pixels.
+    If not all names fit, the last line ends with the number of omitted names. Widths are in pixels.
     """
     made = [""]
     for number, name in enumerate(names):
