@@ -69,9 +69,9 @@ def _answer(answer: Answer, *, is_sure: bool) -> Answer:
 
 
 def conditions(matching: Matching) -> Iterator[Problem]:
-    """Yield a problem for each fact that the plan cannot check, such as a label that no node declares.
+    """Yield a problem for each assumption that the plan cannot check.
 
-    Such a fact is an assumption about a node or a workload, or a label that pods select and no node declares.
+    Such an assumption is about a node or a workload, or about a label that pods select and no node declares.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -287,7 +287,7 @@ class Beside:
         return found.answer
 
     def _later(self, steady: Mapping[int, int]) -> Iterator[Problem]:
-        """Yield a problem if pods of a Job or new pods of an update have no place because of rules between pods."""
+        """Yield a problem if pods of a Job, or new pods of an update, have no place because of rules between pods."""
         lowest = min((self._matching.consumers[i].priority for i, count in steady.items() if count), default=0)
         for first, pods, kind in islice(self._comers(steady, lowest), _MOST_SEARCHES):
             more = {index: steady.get(index, 0) + pods.get(index, 0) for index in {*steady, *pods}}

@@ -14,7 +14,7 @@ from gpu_constructs.records import dataclass, field, replace
 
 
 class Condition(str):
-    """A fact that the plan cannot check, and on which its answers depend.
+    """An assumption that the plan cannot check, and on which its answers depend, for example a label of a node.
 
     The text is a clause that follows "fits, if". A plan with a condition never states that everything fits. Notes that
     are plain strings only describe how the plan counts.

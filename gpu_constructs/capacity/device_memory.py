@@ -44,9 +44,9 @@ class _Place(NamedTuple):
         return self.in_node == self.device.slots
 
     def slots_of(self, asked: int) -> int:
-        """Return the smallest number of slots that a pod must hold on one device.
+        """Return the smallest number of slots that a pod must hold on this device.
 
-        All other devices of the node together provide the rest of the slots that the pod requests.
+        The other devices of the node provide as many of the pod's slots as they can.
         """
         return max(1, asked - (self.in_node - self.device.slots))
 

@@ -202,7 +202,7 @@ def _of_places(
     *,
     may_look: bool,
 ) -> list[Problem]:
-    """Return the problems of pods that have no place. Problems of long-running pods come first."""
+    """Return the problems of pods for which no node has enough room. Problems of long-running pods come first."""
     if always.packing.answer == "no":
         return [problems.of_what_always_runs(always, urgent)]
     beside = list(problems.beside(always)) if may_look else []
@@ -217,7 +217,7 @@ def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer
 
 
 def _lost(matching: Matching) -> list[Consumer]:
-    """Return the workloads with pods that could not run on the nodes even if the app had no other workloads."""
+    """Return the workloads with pods that could not run even if the app had no other workloads."""
     able = {index for unit in matching.units for index in unit}
     crowded = {index for those in matching.crowded.values() for index in those} | set(matching.unsatisfied)
     return [

@@ -98,12 +98,10 @@ class RoomBeside:
         return self._answers[key]
 
     def takes_on(self, kind: int, index: int) -> bool:
-        """Check whether a node of a group has room for one more pod of a DaemonSet.
-
-        Return True if the search gave up.
+        """Check whether one node has room for one more pod of a DaemonSet. Return True if the search gave up.
 
         Args:
-            kind: Index of the group of equal nodes.
+            kind: Index of the group of equal nodes that contains the node.
             index: Index of the workload of the DaemonSet.
         """
         size = self._matching.size_of(index)

@@ -116,7 +116,10 @@ def service_of(
 
 
 def is_stated(node: GpuNode) -> bool:
-    """Check whether the user sets the sharing of a node in the inventory. Observed settings do not count."""
+    """Check whether the user sets the sharing of a node in the inventory.
+
+    Settings that the inventory observed in the running cluster do not count.
+    """
     return node.sharing is not None and not node.is_observed
 
 

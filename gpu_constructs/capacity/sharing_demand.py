@@ -216,7 +216,7 @@ class Demand:
 
     @property
     def load_for_each_board(self) -> Fraction:
-        """Number of pods on each board that must run at the same time so that all work starts. Others may queue."""
+        """Number of pods on each board that must run at the same time so that all work starts. Other pods may queue."""
         return self._spread(self.starting_pods)
 
     @property

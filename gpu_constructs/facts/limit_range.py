@@ -44,7 +44,7 @@ class Breach(NamedTuple):
 
 
 def defaults(limit: Manifest, section: str) -> dict[str, Any]:
-    """Return the default limits or requests that one entry of a LimitRange adds to a container, by resource."""
+    """Return the default limits or requests that one item of a LimitRange's list ``limits`` adds to a container."""
     if limit.get("type") != "Container":
         return {}
     found = {**(limit.get("max") or {}), **(limit.get("default") or {})}
@@ -77,7 +77,7 @@ def _completed(container: Manifest, limits: Sequence[Manifest]) -> Manifest:
 
 
 def breaches(pod_spec: Mapping[str, Any], limit: Manifest) -> Iterator[Breach]:
-    """Yield the amounts in a pod spec that one entry of a LimitRange rejects."""
+    """Yield the amounts in a pod spec that one item of a LimitRange's list ``limits`` rejects."""
     for bound in ("max", "min"):
         for resource, allowed in (limit.get(bound) or {}).items():
             number = quantity(allowed)

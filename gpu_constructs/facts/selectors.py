@@ -36,7 +36,7 @@ def selects(selector: object, labels: Manifest) -> bool:
 
 
 def holds(expression: Manifest, labels: Manifest) -> bool:
-    """Check whether labels match a given entry of ``matchExpressions`` in a label selector."""
+    """Check whether labels match one entry of the field ``matchExpressions`` of a label selector."""
     value, given = labels.get(str(expression.get("key"))), expression.get("values")
     is_listed = value is not None and isinstance(given, list) and value in given
     answers = {"In": is_listed, "NotIn": not is_listed, "Exists": value is not None, "DoesNotExist": value is None}
@@ -81,7 +81,7 @@ def may_hold_in(given: Selectors, namespace: str | None) -> bool:
 
 
 def _may_take(selector: Manifest, namespace: str) -> bool:
-    """Check whether one namespace selector can match a namespace with a given name and unknown labels."""
+    """Check whether a namespace selector can match a namespace of which the name, but no label, is certain."""
     if _mapping(selector.get("matchLabels")).get(_NAME, namespace) != namespace:
         return False
     terms = selector.get("matchExpressions")

@@ -16,7 +16,7 @@ from gpu_constructs.capacity.packing.problem import Bin, Filling, Item, Load, Pa
 from gpu_constructs.records import dataclass
 
 MOST_WORK = 1_000_000
-"""Number of sources and sinks after which the flow searches for one part of the problem give up."""
+"""Number of visited sources and sinks after which ``shortage`` stops its search for proofs (see ``_Flow``)."""
 MOST_SIZES = 64
 """Largest number of item sizes that ``shortage`` tries in each dimension as the smallest size that a proof counts."""
 MOST_SHRUNK = 64

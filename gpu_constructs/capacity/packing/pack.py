@@ -163,13 +163,10 @@ class _Bins:
             self._add(Group(kind, one.count, {}, one.size))
 
     def put(self, index: int, weight: int, *, spreads: bool) -> int:
-        """Put the copies of an item into bins.
+        """Put the copies of an item into bins. Return the number of copies without a place.
 
         By default, as many copies as possible go into each bin, the fullest bins first. With ``spreads``, each copy
         goes into the bin that is then the emptiest.
-
-        Returns:
-            The number of copies without a place.
         """
         copies = self._part.items[index].count
         turns = [1] * copies if spreads else [copies]
