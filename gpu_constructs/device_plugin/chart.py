@@ -232,7 +232,7 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
 
 
 def _surroundings(namespace: object, runtime_class: object, given: Installation, manifests: Manifests) -> Surroundings:
-    """Return the construct class and the name of each Namespace and RuntimeClass that the chart creates, by ID."""
+    """Return the class and the name of each Namespace and RuntimeClass that the chart creates, by construct ID."""
     of_discovery = None if given.discovery is None else given.discovery.namespace
     other = None if of_discovery == given.namespace else of_discovery
     named = {"namespace": namespace, "node-feature-discovery-namespace": other}

@@ -1,4 +1,7 @@
-"""Conversion of Helm values of the device plugin that needs code. The table of chart keys describes the others."""
+"""Conversion of those Helm values of the device plugin for which a table is not enough.
+
+The table of chart keys describes the conversion of all other values.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +118,7 @@ def _mps_control_daemon(read: Reading, release: versions.DevicePluginRelease) ->
 
 
 def _served(config: PluginConfig, **installed: Any) -> None:
-    """Raise an error for a configuration setting that an installed program would reject or ignore."""
+    """Raise an error if an installed program would reject or ignore a setting of a plugin configuration."""
     configs = Configs.named({"default": config}, default="default")
     check_programs(configs, Flags(mps_root=DEFAULT_MPS_ROOT), **installed)
 
@@ -149,7 +152,10 @@ def _gpu_feature_discovery(read: Reading) -> bool | GpuFeatureDiscovery:
 
 
 def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], platform: Platform) -> Any:
-    """Return the options of a program. Omit a security context that lacks rights for the configuration."""
+    """Return the options of a program.
+
+    The result omits the security context if it lacks rights that the plugin configuration needs.
+    """
     if isinstance(component, bool) or component.security_context is None:
         return component
     needed = component.rights(uses, platform)
@@ -160,7 +166,10 @@ def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], 
 
 
 def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
-    """Return the prefix that Helm would use for the names of the objects, shortened so that each suffix fits."""
+    """Return the prefix that Helm would use for the names of the objects.
+
+    The prefix is short enough for the name of each object, which adds a suffix.
+    """
     others = [] if isinstance(config, PluginConfig) else [c for c in config.configs if c != config.default]
     suffix = max([len(f"-{object_suffix(other)}") for other in others], default=0)
     return read.name(release_name, CHART, 63 - len("-gpu-feature-discovery") - suffix, fields.dns_subdomain)
@@ -170,7 +179,10 @@ def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> s
 
 
 def _overrides(read: Reading, served: _Served) -> _Overrides:
-    """Return the Helm values that the chart passes as environment variables. They override the configuration files."""
+    """Return the Helm values that the chart passes to the programs as environment variables.
+
+    These variables override the configuration files.
+    """
     found: dict[str, tuple[str, Any]] = {}
     for section in _FILE:
         for member, (path, value) in read.members(section).items():
@@ -261,9 +273,9 @@ def _strategies(read: Reading) -> list[FallbackStrategy]:
 
 
 def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
-    """Return the features for which the pods need rights because external configuration files can enable them.
+    """Return the features that the files of an external ConfigMap can enable, so that the pods get rights for them.
 
-    The result omits features that a Helm value already sets for all files, and MPS if config-manager fails with it.
+    The result omits features that a Helm value decides for all files. If ``has_mps`` is False, it also omits MPS.
     """
     strategy = "flags.plugin.device_list_strategy"
     decided: dict[Use, str] = {"mig": "flags.mig_strategy", "volume-mounts": strategy, "cdi": strategy}
@@ -272,7 +284,10 @@ def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
 
 
 def _named_files(read: Reading, files: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the files by name. A key that YAML reads as a number or a boolean is text in the ConfigMap."""
+    """Return the configuration files in ``config.map`` of the Helm values, by name.
+
+    If YAML reads a name as a number or a boolean, the result contains it as text, like the ConfigMap.
+    """
     found: dict[str, Any] = {}
     for key, text in files.items():
         name = str(key).lower() if isinstance(key, bool) else str(key)

@@ -26,7 +26,6 @@ _SHORTEST_SLEEP = timedelta(seconds=1)
 
 
 def _key(key: str, env: str, *more: str, default: Any = None) -> Any:
-    """Return a dataclass field with its key in the file, and with the environment variables that override the key."""
     return dataclasses.field(default=default, metadata={"key": key, "env": env, "more_env": more})
 
 
@@ -374,7 +373,7 @@ class PluginConfig(_Section):
 
 
 def environment_variables() -> Mapping[str, str]:
-    """Return the setting of the file that each environment variable silently overrides, by name of the variable."""
+    """Return the setting of the configuration file that each environment variable silently overrides."""
     return {
         name: f"{prefix}.{field.name}"
         for prefix, owner in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex))

@@ -189,9 +189,9 @@ def _config(top: Value, struct: type[_Config]) -> _Config:
 
 @cache
 def _homes(struct: type) -> Mapping[str, str]:
-    """Return the section that contains each key, by key, for messages about misplaced keys.
+    """Return the section that contains each key of the configuration file, for messages about misplaced keys.
 
-    If a section and its subsection have the same key, the result is the outer section.
+    If a section and its subsection have the same key, the result contains the outer section.
     """
     return {**_HOMES, **dict(reversed([*_keys(struct, "")]))}
 

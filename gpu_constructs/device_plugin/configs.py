@@ -210,9 +210,9 @@ def plugin_configs(configs: Configs) -> list[PluginConfig]:
 
 
 def advertised_resources(configs: Configs) -> dict[str, Sharing]:
-    """Return the extended resources that nodes advertise, by name, with the sharing of each.
+    """Return the extended resources that nodes advertise, and how pods share each of them.
 
-    If configurations share a resource differently, the result is the sharing that rejects fewer requests.
+    If two configurations share a resource differently, the result contains the sharing that rejects fewer requests.
     """
     offered: dict[str, Sharing] = {}
     for config in plugin_configs(configs):

@@ -77,7 +77,10 @@ class Delivery:
         return None if self.data is None else config_map({**metadata, "name": self.config_map}, dict(self.data))
 
     def variables(self, *sections: type[Any], besides: Collection[str] = ()) -> dict[str, str]:
-        """Return the environment variables in ``env`` that a program reads."""
+        """Return the environment variables in ``env`` that a program reads.
+
+        A program reads the variables of the option classes in ``sections``, and the variables that ``besides`` names.
+        """
         read = {key.metadata.get("env") for one in sections for key in dataclasses.fields(one)} | set(besides)
         return {name: value for name, value in self.env.items() if name in read}
 
@@ -200,8 +203,9 @@ def with_setting(struct: Any, setting: str, value: Any) -> Any:
 def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginConfig], dict[str, str]]:
     """Apply the default settings, and return the changed configurations and environment variables.
 
-    A default becomes an environment variable if no configuration sets it. Otherwise the function adds it to the other
-    configurations, because a variable would override all files.
+    If no configuration has a setting, its default becomes an environment variable. If some configurations have the
+    setting, the function adds the default to the other configurations, because an environment variable would override
+    all files.
     """
     env: dict[str, str] = {}
     for setting in ("device_discovery_strategy", "fail_on_init_error", "plugin.device_list_strategy"):

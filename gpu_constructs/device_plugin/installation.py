@@ -125,7 +125,7 @@ def check(given: Installation) -> None:
     if given.configs.delivery != "daemonsets":
         warn(
             f"{given.id}: config-manager first selects the default configuration and corrects it later with a signal. "
-            "A node can advertise nothing until its plugin pod restarts (NVIDIA/k8s-device-plugin#1645). Use "
+            "A node may advertise no GPU until its plugin pod restarts (NVIDIA/k8s-device-plugin#1645). Use "
             "Configs.named, which has no such race"
         )
         if given.release.config_manager_needs_label:
@@ -290,7 +290,7 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _longest_name(manifest: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of an object, and the longest of its name and label values."""
+    """Return the kind of an object, and the longest text among its name and its label values."""
     metadata = manifest["metadata"]
     return manifest["kind"], max([metadata["name"], *metadata.get("labels", {}).values()], key=len)
 
@@ -303,7 +303,7 @@ def provided(given: Installation, manifests: Manifests, made: Collection[tuple[s
     Args:
         given: Options of the installation.
         manifests: Objects of the installation.
-        made: Namespace and RuntimeClass that the chart creates besides the manifests.
+        made: Namespace and RuntimeClass that the chart creates and ``manifests`` does not contain.
     """
     has_plugin, configs = given.plugin is not None, given.configs
     installed: Mapping[Component, object] = {

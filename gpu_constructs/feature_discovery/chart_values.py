@@ -1,4 +1,7 @@
-"""Conversion of Helm values of Node Feature Discovery that needs code. The table of chart keys describes the others."""
+"""Conversion of those Helm values of Node Feature Discovery for which a table is not enough.
+
+The table of chart keys describes the conversion of all other values.
+"""
 
 from __future__ import annotations
 
@@ -130,9 +133,9 @@ def node_feature_discovery(
 
 
 def _leaves_nodes_unmarked(read: Reading) -> bool:
-    """Check whether the worker of NVIDIA's chart cannot mark GPU nodes, because the values disable its source of rules.
+    """Check whether the Helm values disable the NFD source ``custom``, so that the worker cannot mark GPU nodes.
 
-    In this case, merge the values with the devices that the chart labels, and warn.
+    In this case, add the chart's settings for the labels of PCI devices to the values, and warn.
     """
     path, config = "nfd.worker.config", read.get("nfd.worker.config") or {}
     core = config.get("core") or {}
@@ -149,7 +152,7 @@ def _leaves_nodes_unmarked(read: Reading) -> bool:
 
 
 def _drop_what_is_skipped(read: Reading, component: str) -> None:
-    """Drop the entries of a component's configuration file that the component ignores."""
+    """Drop the parts of a component's configuration file that the component ignores."""
     path, name = f"nfd.{component}.config", fields.snake(component)
     while True:
         try:
@@ -290,16 +293,20 @@ def _affinity(read: Reading, release: NodeFeatureDiscoveryRelease, at: str) -> A
 
 
 def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
-    """Return the chart's ServiceAccount name as the option ``name``, if the master uses an existing account.
+    """Return the ServiceAccount name of the chart as the option ``name``, if the master needs this default.
 
-    The result is empty for other components, and if the values set a name.
+    The master needs it if the Helm values disable the creation of its ServiceAccount and set no name. Otherwise, and
+    for other components, the result is empty.
     """
     is_own = part == "serviceAccount" and path.startswith("nfd.master.") and read.get(f"{path}.create") is False
     return {"name": _CHART} if is_own and f"{path}.name" not in read else {}
 
 
 def _of_budget(read: Reading, path: str) -> dict[str, Any]:
-    """Return the options of a disruption budget. If the values set no number, it has the chart's ``min_available``."""
+    """Return the options of a disruption budget.
+
+    If the Helm values set no number, ``min_available`` has the default of the chart.
+    """
     most = read.get(f"{path}.maxUnavailable")
     if most is not None and f"{path}.minAvailable" not in read:
         read.refuse(

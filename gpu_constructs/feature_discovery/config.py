@@ -56,10 +56,10 @@ def facts_of_files() -> Any:
 
 
 class Skipped(GpuConstructsError):
-    """The error for an entry of a configuration file that has no effect in the program.
+    """The error for a part of a configuration file that has no effect in the program.
 
     Attributes:
-        place: Path of the entry.
+        place: Dotted path of this part in the file.
     """
 
     def __init__(self, place: str, problem: str) -> None:
@@ -161,7 +161,11 @@ def _term(field: str, value: Any) -> None:
 
 
 def _expressions(field: str, value: Any) -> None:
-    """Check the match expressions of a rule: expressions by attribute name (None: any value), or a list of names."""
+    """Check the match expressions of a rule.
+
+    They are a mapping from attribute names to expressions, or a list of attribute names. The expression None matches
+    any value.
+    """
     if not isinstance(value, Mapping):
         _list(field, value, "text")
         return
@@ -169,7 +173,7 @@ def _expressions(field: str, value: Any) -> None:
 
 
 def _expression(field: str, value: Any) -> None:
-    """Check a match expression: an operator with values, or only values, which means the operator ``In``."""
+    """Check a match expression: a mapping with an operator and values, or a list of values for the operator ``In``."""
     if not isinstance(value, Mapping):
         _operands(field, value, "In")
         return
@@ -282,7 +286,7 @@ def worker_config(given: Config, *, marks_gpu_nodes: bool = True) -> dict[str, A
     It consists of the default, the user's values merged over it, and the rule that labels GPU nodes.
 
     Args:
-        given: File of the user.
+        given: Content of the user's file.
         marks_gpu_nodes: Whether the worker marks GPU nodes. If False, the result is the file of the user.
 
     Raises:
@@ -321,7 +325,7 @@ def master_config(
     """Return the configuration file of the master as a dict: the default, with the user's values merged over it.
 
     Args:
-        given: File of the user.
+        given: Content of the user's file.
         deny: Label domains that the command line denies. They replace the denied domains in the file.
         extra: Label domains that the command line allows. They replace the allowed domains in the file.
 

@@ -149,7 +149,6 @@ def _check_row(row: Mapping[str, Any], component: str, release: NodeFeatureDisco
 
 
 def _value(owner: Any, path: str) -> Any:
-    """Return the value at a dotted path of attributes and keys. Return None if there is no value."""
     for key in path.split("."):
         owner = owner.get(key) if isinstance(owner, Mapping) else getattr(owner, key, None)
     return owner

@@ -34,7 +34,9 @@ class Chart:
         name: Name of the chart.
         keys: Keys of the Helm values that the chart reads, by dotted path.
         flags: Command-line flags of the program that the chart installs, by the long form of the flag.
-        structs: Names of the option classes, by the keyword or member that accepts them.
+        structs: Names of the option classes, by the keyword of the construct that accepts them, such as ``scrape``. If
+            an attribute of another option class accepts them, the keyword and this attribute, such as
+            ``node_feature_discovery.master``.
         meant: Corrections of keys that the chart does not have: the key that users probably mean, by the key that they
             write.
     """
@@ -71,7 +73,7 @@ def chart(name: str, own_releases: str = "") -> Chart:
 def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str, tuple[str, ...] | None]:
     """Return the releases in each range of versions, by the name of the range.
 
-    A range is empty if it contains all releases, and None if it contains none of them.
+    The value of a range is empty if the range contains all releases, and None if it contains none of them.
     """
     found = {name: versions.releases_in(table, releases, column) for name, releases in ranges.items()}
     every = versions.releases_in(table, "", column) if table else ()
@@ -79,10 +81,10 @@ def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str
 
 
 def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a table of chart keys, with one row for each key.
+    """Yield the dotted path and the row of each key in a table of chart keys.
 
-    A path can contain ``{a,b}``, which stands for one row for each word. In the keyword of the row, ``{}`` stands for
-    this word.
+    A path in the table can contain ``{a,b}``. It stands for one key for each word, such as ``nfd.a.port`` and
+    ``nfd.b.port``. The word also replaces ``{}`` in the keyword of the row.
     """
     for path, row in table.items():
         alternatives = _ALTERNATIVES.search(path)
@@ -95,12 +97,12 @@ def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tup
 
 
 class Reading(Values):
-    """The Helm values for a chart, checked against the table of its keys.
+    """Helm values, checked against the table of the chart's keys.
 
     Attributes:
-        keys: Rows of the table of keys, by dotted path.
-        said: Settings from command-line flags in the Helm values, by keyword or member, each with its key. They take
-            precedence over the other values.
+        keys: Descriptions of the chart's keys, by dotted path.
+        said: Settings from command-line flags in the Helm values, by the keyword or option attribute that accepts each
+            one: the Helm key of the flag, and its value. They take precedence over the other values.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class Reading(Values):
             strict: Whether a value that the library cannot convert is an error; otherwise it is a warning. A
                 ``Problems`` collects such values instead.
             converters: Converters for this chart only; none by default.
-            each: Converters for the entries of lists of this chart only; none by default.
+            each: Converters for single list items, for this chart only; none by default.
         """
         super().__init__(values, of.keys, release=release, strict=strict, meant=of.meant)
         self.keys = of.keys
@@ -136,7 +138,7 @@ class Reading(Values):
         return {keyword: value for keyword, (_, value) in self.members("").items()}
 
     def members(self, struct: str, *, under: str = "") -> dict[str, tuple[str, Any]]:
-        """Return the members of an option class that the Helm values set, each with its key and value.
+        """Return the attributes of an option class that the Helm values set: by name, the Helm key and the value.
 
         Args:
             struct: Keyword that accepts the option class. Empty for the keyword arguments of the construct itself.
@@ -159,9 +161,9 @@ class Reading(Values):
         An empty value counts only if it replaces a default of the chart, or if this chart has its own converter.
 
         Args:
-            path: Key of the value.
+            path: Dotted key of the value in the Helm values.
             convert: Name of the converter.
-            into: Keyword or member that accepts the result.
+            into: Keyword, or attribute of an option class, that accepts the result.
             value: Value in the form of the chart.
             has_default: Whether the chart has a default for the key; False by default.
         """
@@ -178,13 +180,13 @@ class Reading(Values):
         return self.attempt(path, partial(self._converters[convert], into.rpartition(".")[2], value))
 
     def struct(self, keyword: str, make: Callable[..., _Made], **more: tuple[str, Any]) -> _Made:
-        """Return an instance of an option class, with the members that the Helm values set.
+        """Return an instance of an option class, with the attributes that the Helm values set.
 
         Args:
             keyword: Keyword that accepts the option class.
             make: Option class.
-            more: Members that replace members from the Helm values, each with its key and value. The value None omits a
-                member.
+            more: Attributes that replace those from the Helm values, each with its Helm key and value. The value None
+                omits an attribute.
         """
         return self.made_of(make, {**self.members(keyword), **more})
 

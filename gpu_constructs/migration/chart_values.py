@@ -34,12 +34,13 @@ class Key:
 
     Attributes:
         type: Type that the chart expects: ``bool``, ``text``, ``number``, ``number or text``, ``list`` or ``map``.
-        into: Keyword that accepts the value, with the member of its option class if it has one.
+        into: Keyword that accepts the value. If the value is for an option class, also the attribute of this class.
         convert: Name of the converter; empty if a function calculates the value from several keys.
         note: Text for the documentation of the key.
         why_not: Reason why the library cannot convert the value; empty if it can.
         is_ignored: Whether the chart ignores the key too.
-        no_map: Reason why a mapping has no effect, although the chart expects a list; empty if the chart fails.
+        no_map: For a key whose value must be a list: reason why a mapping has no effect. Empty if the chart fails with
+            a mapping.
         releases: Chart releases that read the key. Empty if all supported releases read it.
         default: Default of the chart. Helm merges a mapping with it, and null removes it. None if the chart has no
             default.
@@ -125,8 +126,8 @@ class Values:
         Args:
             path: Dotted path of the key.
             problem: Text that follows the key in the message.
-            is_ignored: Whether the chart ignores the key too, or nothing needs it. Then the library drops it in both
-                modes.
+            is_ignored: Whether the chart ignores the key too, or no program needs its value. Then the library drops the
+                key in both modes.
         """
         self._problems.refuse(path, f"values.{path} {problem}", is_ignored=is_ignored)
 
@@ -135,7 +136,7 @@ class Values:
         self._problems.warn(path, f"values.{path} {sentence}")
 
     def contradict(self, path: str, file: str, member: str, stated: object, value: object) -> None:
-        """Report a value that contradicts a configuration file in the Helm values, and silently overrides it.
+        """Report that a Helm value silently overrides a different setting in a configuration file of the Helm values.
 
         The report is an error in strict mode, and otherwise a warning.
         """
@@ -151,7 +152,10 @@ class Values:
             self._problems.warn(path, f"values.{path} {problem}. Both the chart and this library use values.{path}")
 
     def attempt(self, path: str, make: Callable[[], _Made]) -> _Made | None:
-        """Call a function, and return its result. If it raises an error, reject the key and return None."""
+        """Call a function, and return its result.
+
+        If the function raises an error, report this error as a problem of the Helm key ``path``, and return None.
+        """
         try:
             return make()
         except GpuConstructsError as error:
@@ -159,18 +163,21 @@ class Values:
             return None
 
     def accepts(self, path: str, check: Callable[[], object]) -> bool:
-        """Return whether a check passes. If it raises an error, reject the key."""
+        """Return whether a check passes.
+
+        If the check raises an error, report this error as a problem of the Helm key ``path``.
+        """
         return self.attempt(path, lambda: (check(),)) is not None
 
     def made_of(self, make: Callable[..., _Made], members: Mapping[str, tuple[str, Any]]) -> _Made:
-        """Call a function with all members whose value is not None, and return its result.
+        """Create an object from Helm values, without the arguments whose value is None.
 
-        If the function raises an error, the method adds the members one by one. It rejects the key of each member with
-        which the function still raises an error.
+        If ``make`` raises an error, the method adds the arguments one by one. It rejects the Helm key of each argument
+        with which ``make`` still raises an error.
 
         Args:
-            make: Function or class.
-            members: Key and value of each member.
+            make: Function or class that creates the object.
+            members: Helm key and value of each argument, by name of the argument.
         """
         given = {member: (path, value) for member, (path, value) in members.items() if value is not None}
         try:
@@ -206,30 +213,30 @@ def _leaves(prefix: str, values: Mapping[Any, Any], keys: Mapping[str, Key]) -> 
 
 
 def is_parent_of(value: Any, path: str, near: str, is_read: Callable[[str], bool]) -> bool:
-    """Check whether an unknown key looks like the name of the chart in the values of a parent chart.
+    """Check whether an unknown key is probably the name of the chart, because the values are for a parent chart.
 
-    Then most of its keys are keys that the chart has at the top.
+    This is probable if most keys in the value of the unknown key are keys of the chart itself.
 
     Args:
-        value: Value of the key.
-        path: Dotted path of the key.
-        near: Key of the chart that resembles the key most; empty if there is none.
-        is_read: Whether the chart reads a key or a section.
+        value: Value of the unknown key.
+        path: Dotted path of the unknown key.
+        near: Key of the chart that resembles the unknown key most; empty if there is none.
+        is_read: Function that checks whether the chart reads a key or a section.
     """
     is_elsewhere = near.rpartition(".")[2] == path.rpartition(".")[2]
     return isinstance(value, Mapping) and not is_elsewhere and sum(map(is_read, map(str, value))) > len(value) / 2
 
 
 def _is_read(path: str, keys: Mapping[str, Key]) -> bool:
-    """Check whether a path is a key of the chart, or a section with keys."""
+    """Check whether the chart has a key or a section with this dotted path."""
     return any(f"{known}.".startswith(f"{path}.") for known in keys)
 
 
 def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
     """Return the key or section of the chart that resembles an unknown key most. Return an empty text if none does.
 
-    The function compares the last word of the key with the words in the same section, then in other sections. At last,
-    it compares the whole path.
+    First, the function compares the last word of the unknown key with the last words of the keys in the same section.
+    Then it searches the other sections for a key with the same last word. At last, it compares the whole dotted path.
     """
     real = [known for known, key in keys.items() if not key.why_not and release in (key.releases or (release,))]
     sections = [known[:end] for known in real for end, letter in enumerate(known) if letter == "."]
@@ -245,9 +252,9 @@ def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
 
 
 def _elsewhere(section: str, word: str, names: Iterable[str]) -> list[str]:
-    """Return the keys that end in ``word`` and are in ``section`` or in a section that contains it.
+    """Return the keys that end in ``word`` and are in ``section`` or in a section that contains ``section``.
 
-    If there are none, return the keys that end in ``word`` in any section, or an empty list if there are many.
+    If there are none, return the keys that end in ``word`` in any section. If those are many, return an empty list.
     """
     same = [name for name in names if name.rpartition(".")[2] == word]
     around = [name for name in same if f"{section}.".startswith(name[: -len(word)])]

@@ -170,7 +170,7 @@ _RELABELING = {
 
 
 def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a function that converts a relabeling step in Helm values to an instance of an option class."""
+    """Return a function that converts a relabeling step in Helm values to an instance of the class ``make``."""
 
     def convert(given: Any) -> Any:
         members = _members("relabeling", _RELABELING, given)

@@ -112,7 +112,10 @@ class Problems:
         self._section = ""
 
     def below(self, section: str) -> Problems:
-        """Return this list of problems for the values in a section. The messages omit the name of the section."""
+        """Return the same list of problems for a function that reads only one section of the Helm values.
+
+        The messages of this function omit the name of the section.
+        """
         inner = copy.copy(self)
         inner._section = f"{section}."
         return inner
@@ -182,9 +185,9 @@ class Problems:
 
 
 def _known(path: str, paths: Mapping[str, int]) -> str:
-    """Return the path in ``paths`` that is equal to ``path`` or contains it. If several do, return the longest one.
+    """Return the key in ``paths`` that equals ``path``, or the smallest section in ``paths`` that contains ``path``.
 
-    Return an empty text if none does.
+    Return an empty text if there is none.
     """
     around = (one for one in paths if path == one or path.startswith((f"{one}.", f"{one}[")))
     return max(around, key=len, default="")

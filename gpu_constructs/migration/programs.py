@@ -17,9 +17,7 @@ from gpu_constructs.records import dataclass
 def arguments(
     read: Values, path: str, words: Sequence[Any], takes_next: Callable[[str, str], bool]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Yield the command-line flags in a list of arguments: the key of the argument, the flag, and its value.
-
-    The value follows the flag as ``--flag=value`` or ``--flag value``. It is None if the flag has no value.
+    """Yield each command-line flag in a list of arguments: the Helm key of the argument, the flag, and its value.
 
     Args:
         read: Values of the chart.
@@ -67,7 +65,7 @@ Entries = dict[str, Any]
 
 
 def entries(read: Values, path: str, default: Sequence[Any] = ()) -> Entries:
-    """Return the entries of a list in the Helm values, by key, such as ``volumes[0]``."""
+    """Return the items of a list in the Helm values, by Helm key, such as ``volumes[0]``."""
     return {f"{path}[{place}]": entry for place, entry in enumerate(read.get(path, () if path in read else default))}
 
 
@@ -90,7 +88,10 @@ def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mo
 
 
 def taken_over(read: Values, given: Iterable[Mount], unused: Mapping[str, str]) -> dict[str, Volume]:
-    """Return the volumes of the given mounts, by mount path. Reject the mounts and volumes that are not convertible."""
+    """Return the volumes of the given mounts, by mount path.
+
+    Reject the Helm keys of mounts and volumes that the library cannot convert.
+    """
     found: dict[str, Volume] = {}
     for mount in given:
         volume = Volume(source=mount.source, read_only=mount.read_only)

@@ -43,8 +43,8 @@ class Options(NamedTuple):
         device_plugin: Name of the DaemonSet of the device plugin, or a regular expression for it. If None, there are no
             alerts about the device plugin.
         kube_state_metrics: Whether kube-state-metrics runs in the cluster.
-        power: ``PowerLimit`` for all nodes, or each ``PowerLimit`` by a regular expression of the names of its nodes.
-            None: no alerts about power limits.
+        power: ``PowerLimit`` for all nodes, or a mapping from a regular expression for node names to the ``PowerLimit``
+            of these nodes. None: no alerts about power limits.
         leave_out: Names of rules to omit.
         severities: Severities that replace the defaults, by name of the alert.
         runbook_url: Address of the runbook. If None, alerts have no link to a runbook.
@@ -153,10 +153,10 @@ def _all(series: GpuSeries, options: Options) -> Iterator[Rule]:
 
 
 def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mapping[str, str]) -> Rule:
-    """Return the alert for one row of ``alerts.yaml``.
+    """Return the alert that ``row``, an item of ``alerts.yaml``, describes.
 
     Raises:
-        NoAnswer: If the row is for another exporter or for other options.
+        NoAnswer: If the item is only for another exporter or for other options.
     """
     if not terms.holds(row.get("if", {})):
         raise NoAnswer
@@ -178,7 +178,7 @@ def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mappi
 
 
 def _drifts(row: Mapping[str, Any], terms: Terms, series: GpuSeries, options: Options) -> Iterator[Rule]:
-    """Yield an alert for each limit of each ``PowerLimit``. The alert fires if a GPU has another power limit."""
+    """Yield an alert for each limit of each ``PowerLimit``. It fires if the actual limit of a GPU is different."""
     node, before = series.labels.node, list[str]()
     for nodes, agent in _agents(options).items():
         chosen, labels = list[str](), dict[str, str]()
@@ -202,7 +202,7 @@ def _drifts(row: Mapping[str, Any], terms: Terms, series: GpuSeries, options: Op
 
 
 def _agents(options: Options) -> Mapping[str | None, KeepsPowerLimits]:
-    """Return each ``PowerLimit`` by the regular expression of its node names. The key None means all nodes."""
+    """Return each ``PowerLimit`` by a regular expression for the names of its nodes. The key None means all nodes."""
     power = options.power
     if power is None:
         return {}
@@ -250,9 +250,10 @@ def _window(number: int, series: GpuSeries) -> str:
 
 
 def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the query terms and the PromQL matchers for the option ``temperatures_by_model``.
+    """Return the PromQL parts of the alerts for the GPU models in ``temperatures_by_model``.
 
-    The query terms compare each GPU model with its own temperatures. The matchers select the GPUs of each model.
+    The first dict contains query templates that compare each model with its own temperatures. The second dict contains
+    label matchers that select the GPUs of each model.
     """
     by_model = thresholds.temperatures_by_model or {}
     patterns = [_glob(pattern) for pattern in by_model]
@@ -269,10 +270,10 @@ def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[
 
 
 def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return the XIDs of each XID alert, as a regular expression.
+    """Return a regular expression for XIDs, the error numbers of the NVIDIA driver, for each XID alert.
 
-    The key ``xid.others`` contains the XIDs that the last alert excludes, because another alert covers them or because
-    they are not faults.
+    The last alert fires for all XIDs that ``xid.others`` does not match. ``xid.others`` matches the XIDs of the other
+    two alerts, and XIDs that are not faults.
     """
     thresholds, others = options.thresholds, options.leave_out
     spoken_of = [
@@ -319,9 +320,9 @@ def _refuse_missing(rules: Sequence[Rule], series: GpuSeries) -> None:
 
 
 def _boards(series: GpuSeries, request: Any, before: Sequence[Any]) -> list[str]:
-    """Return PromQL matchers that select the GPUs of a power limit.
+    """Return PromQL label matchers that select the GPUs to which a requested power limit applies.
 
-    The matchers exclude the GPUs of the limits in ``before``, which take precedence.
+    The matchers exclude the GPUs that a limit in ``before`` selects, because the limits in ``before`` take precedence.
     """
     matchers = []
     if request.target is not None:
@@ -353,7 +354,7 @@ def _choice(series: GpuSeries, request: Any) -> tuple[str, str]:
 
 
 def _glob(pattern: str) -> str:
-    """Return the regular expression that matches the same texts as a shell pattern. Prometheus adds the anchors."""
+    """Return a shell pattern as a regular expression. It has no ``^`` and no ``$``, because Prometheus adds them."""
     return _PART.sub(_expression_of, pattern)
 
 
@@ -370,7 +371,6 @@ def _escaped(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a quoted and escaped PromQL string."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -379,7 +379,7 @@ def rule_groups(name: str, rules: Sequence[Rule]) -> list[dict[str, Any]]:
 
     Args:
         name: Prefix of the names of the groups.
-        rules: Rules, from ``gpu_rules``.
+        rules: Rules that ``gpu_rules`` returns.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for rule in rules:

@@ -72,7 +72,8 @@ class AlertThresholds(fields.Options):
         slowdown_margin: Number of degrees Celsius below the slowdown temperature of a GPU at which the alert fires. 2
             by default.
         temperatures_by_model: Warning and critical temperature of some GPU models, by a pattern of the model name with
-            ``*``, ``?`` and ``[...]``. The first matching pattern wins. It also replaces the slowdown temperature.
+            ``*``, ``?`` and ``[...]``. The first matching pattern wins. Its temperatures also replace the slowdown
+            temperature that the GPU reports.
         vram_ratio: Share of GPU memory in use above which the alert fires. 0.97 by default, because inference servers
             use 0.9 and more on purpose.
         vram_ignored_namespaces: Namespaces whose pods may fill the memory of a GPU. Needs an exporter that names pods.
@@ -88,8 +89,8 @@ class AlertThresholds(fields.Options):
         ecc_corrected_per_hour: Number of corrected memory errors per hour above which the alert fires. 100 by default.
         pcie_replays_per_minute: Number of PCIe packets sent again per minute above which the alert fires. 10 by
             default. A good connection has none.
-        xid_critical: XIDs of the critical alert. NVIDIA's catalog requires a reset of the GPU or a restart of the node
-            for each of them.
+        xid_critical: XIDs (error numbers of the NVIDIA driver) of the critical alert. NVIDIA's catalog requires a reset
+            of the GPU or a restart of the node for each of them.
         xid_warning: XIDs of the warning. They end one application, or precede worse errors.
         xid_ignored: XIDs without an alert, because they are errors of an application or notes of the driver.
         xid_window: Time for which an alert stays active after an XID. 15 minutes by default.

@@ -215,7 +215,7 @@ def _target(query: _Query, kind: str, datasource: Mapping[str, str], interval: i
 
 
 def _anchor(series: GpuSeries) -> str:
-    """Return the metric from which the variables read the names of the GPUs, nodes and pods."""
+    """Return the metric from whose labels the dashboard's variables read the names of GPUs, nodes and pods."""
     if series.dialect == "nvidia_smi":
         return "nvidia_smi_gpu_info"
     known = (name for name in map(series.metric_of, _ANCHORS) if name in series.metrics)
@@ -223,9 +223,9 @@ def _anchor(series: GpuSeries) -> str:
 
 
 def _place(panels: Sequence[dict[str, Any]], y: int) -> int:
-    """Set the position of each panel, and return the vertical position below them.
+    """Set the position of each panel in the dashboard, and return the first free vertical position below the panels.
 
-    The panels fill lines over the full width of the dashboard, beginning at the vertical position ``y``.
+    The panels fill lines over the full width of the dashboard. The first line is at the vertical position ``y``.
     """
     lines: list[list[dict[str, Any]]] = []
     for place in (panel["gridPos"] for panel in panels):

@@ -56,7 +56,7 @@ class DcgmExporter(ExporterObject):
     Attributes:
         name: Name of the DaemonSet and the Service.
         namespace: Namespace of the objects.
-        metrics: Metrics that the exporter exports. Empty if ``metrics`` is a ``MetricsConfigMap``.
+        metrics: Metrics that the exporter exports. Empty if the keyword ``metrics`` is a ``MetricsConfigMap``.
         series: Series of these metrics, for ``GpuAlerts`` and ``GpuDashboard``.
         api_object: The DaemonSet.
 

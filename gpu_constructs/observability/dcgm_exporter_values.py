@@ -1,4 +1,7 @@
-"""Conversion of Helm values of the DCGM exporter that needs code. The table of chart keys describes the others."""
+"""Conversion of those Helm values of the DCGM exporter for which a table is not enough.
+
+The table of chart keys describes the conversion of all other values.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +54,11 @@ def exporter_options(
     platform: Platform,
     problems: Problems,
 ) -> dict[str, Any]:
-    """Return the keywords of ``DcgmExporter`` with the same meaning as the Helm values.
+    """Return the keyword arguments of ``DcgmExporter`` that have the same effect as the Helm values.
 
     Raises:
         GpuConstructsError: If the chart does not read a key, if the chart or the exporter would reject or ignore a
-            value, or if this library does not support it.
+            value, or if this library does not support the value.
     """
     check_installation(release_name, namespace, version, platform)
     release = versions.release_of(versions.DCGM_EXPORTER, version, "the DCGM exporter")
@@ -237,7 +240,8 @@ def _mounts(read: Reading) -> tuple[list[Mount], dict[str, str]]:
     if "extraVolumeMounts" not in read and has_list and volume["name"] not in names:
         read.refuse(
             "extraConfigMapVolumes",
-            "replaces the default list, which contains the volume of a default mount. Add this volume to your list",
+            f"replaces the default list, and a default mount needs its volume {volume['name']!r}. Add this volume to "
+            "your list",
         )
         mounted = {}
     found, unused = mounts_of(read, volumes, mounted)
@@ -245,7 +249,7 @@ def _mounts(read: Reading) -> tuple[list[Mount], dict[str, str]]:
 
 
 def _kept(read: Reading, given: Sequence[Mount], own_mount: str) -> Iterator[Mount]:
-    """Yield the volume mounts of the values, except mounts that contain only the list of metrics."""
+    """Yield the volume mounts that the Helm values set, except mounts that contain only the list of metrics."""
     for mount in given:
         if mount.path in (POD_RESOURCES, "/tmp"):
             read.refuse(
@@ -300,9 +304,10 @@ def _update_strategy(read: Reading) -> UpdateStrategy | None:
 
 
 def _resources(read: Reading) -> dict[str, Any] | None:
-    """Return the requests and limits of the user, completed by those of the chart. Omit the chart's CPU limit.
+    """Return the requests and limits of the container from the Helm values.
 
-    Return None if the values are not valid.
+    Amounts that the values do not set have the default of the chart, but there is no default CPU limit. Return None if
+    the values are not valid.
     """
     given = resources(read, "resources", read.get("resources", {}))
     if given is None:

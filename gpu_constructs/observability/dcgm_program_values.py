@@ -36,7 +36,7 @@ def of_chart(read: Reading) -> ExporterRelease:
 
 
 def chart_list(read: Reading) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the volume and the volume mount of the list of metrics that the Helm chart creates."""
+    """Return the volume and the volume mount that the Helm chart creates for its list of metrics."""
     name, file = "exporter-metrics-volume", of_chart(read).chart_file
     return (
         {"name": name, "configMap": {"name": CHART_MAP, "items": [{"key": _KEY, "path": file}]}},
@@ -66,7 +66,7 @@ def listed_metrics(
 
     Args:
         read: Helm values.
-        program: Values of flags, each with its Helm key.
+        program: Values of the exporter's command-line flags, each with the Helm key that sets it.
         mounts: Mounts of the container.
         namespace: Namespace of the exporter.
         can_profile: Whether the container has the rights that the profiling module needs.
@@ -106,9 +106,9 @@ def _without_profiling(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
 
 
 def _from_api(read: Reading, path: str, reference: str, namespace: str, can_profile: bool) -> MetricsConfigMap | None:
-    """Return the ConfigMap with metrics that the exporter reads from the API server.
+    """Return the ConfigMap from which the exporter reads its list of metrics through the API server.
 
-    Return None if it is the ConfigMap of the chart.
+    Return None if the Helm chart creates this ConfigMap.
     """
     where, _, name = reference.partition(":")
     if where != namespace:
@@ -121,9 +121,9 @@ def _from_api(read: Reading, path: str, reference: str, namespace: str, can_prof
 def _from_file(
     read: Reading, program: FlagValues, mounts: Sequence[Mount], can_profile: bool
 ) -> tuple[_Listed | None, str]:
-    """Return the list of metrics in a file of the container, and the path of the file's mount.
+    """Return the list of metrics that the exporter reads from a file, and the path of the mount with this file.
 
-    The list is None if the file contains the list of the chart.
+    The list is None if the file contains the list that the Helm chart creates.
     """
     path, file = program.get("collectors", ("arguments", _DEFAULT_FILE))
     around = [mount for mount in mounts if f"{file}/".startswith(f"{mount.path.rstrip('/')}/")]
@@ -155,7 +155,7 @@ def _of_image(read: Reading, path: str, file: str) -> tuple[Metric, ...]:
 
 
 def _key_of(file: str, mount: Mount) -> tuple[str, str]:
-    """Return the name of the ConfigMap and the key from which a mounted file comes.
+    """Return the name of the ConfigMap that contains a mounted file, and the key of the file in this ConfigMap.
 
     Return empty texts if the file does not come from a ConfigMap.
     """
@@ -223,7 +223,7 @@ _BOOLEANS = {
 
 
 def program(read: Reading) -> tuple[FlagValues, dict[str, object]]:
-    """Return the values of the exporter's flags, and the environment variables for which there is no keyword.
+    """Return the values of the exporter's flags, and the environment variables for which no keyword exists.
 
     Arguments and environment variables of the container set the flags.
     """

@@ -1,4 +1,4 @@
-"""Manifests that both exporters have: their Service, scrape object, web configuration, and parts of their pods."""
+"""Parts of the manifests that both exporters have: Service, scrape object, web configuration, and parts of the pods."""
 
 from __future__ import annotations
 
@@ -214,9 +214,10 @@ def probes(exporter: Exporter, alive: str, ready: str, failures: int) -> dict[st
 
     Args:
         exporter: The exporter.
-        alive: HTTP path for the liveness probe. The exporter answers requests to it while it runs.
-        ready: HTTP path for the readiness and startup probes. It works only after the first reading of the GPUs.
-        failures: Number of failures that the startup probe allows. It runs every five seconds.
+        alive: HTTP path for the liveness probe. The exporter answers on this path as soon as it runs.
+        ready: HTTP path for the readiness and startup probes. The exporter answers on this path only after the first
+            reading of the GPUs.
+        failures: Number of failures that the startup probe allows. The startup probe runs every five seconds.
     """
     port = exporter.program.port_name
     return {

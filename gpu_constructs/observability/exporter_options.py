@@ -24,7 +24,7 @@ class MetricsConfigMap(fields.Options):
 
     The app does not create the ConfigMap. It must be in the namespace of the exporter.
 
-    This library does not know which metrics it contains, so it cannot create a dashboard or alerts for them.
+    The library does not know the metrics in the ConfigMap, so it cannot create a dashboard or alerts for them.
 
     Attributes:
         config_map: Name or object of the ConfigMap.

@@ -35,7 +35,7 @@ class GpuAlerts(GpuObject):
     for each GPU, even if several pods share the GPU. No alert needs profiling metrics. If a GPU does not report a
     value, such as ECC errors of a GeForce, the alerts on that value never fire.
 
-    The construct omits alerts for which the exporter has no metric:
+    The construct omits alerts for which the exporter has no metric. These are alerts about:
 
     - With nvidia_gpu_exporter: PCIe replays, idle pods, and XIDs (except with its NVML image).
     - With the DCGM exporter: readings that are too old. Before release 4.0.0 also the actions that the driver requests.

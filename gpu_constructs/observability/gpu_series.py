@@ -33,7 +33,7 @@ _PER_INSTANCE = frozenset(
 
 @cache
 def quantities() -> Mapping[str, Mapping[str, str]]:
-    """Return each quantity, such as power, with its unit, its metric in each dialect, and the unit conversion."""
+    """Return the unit of each quantity, such as power, its metric in each dialect, and the unit conversion, by name."""
     return {row["quantity"]: row for row in rows(__package__, "quantities.csv")}
 
 
@@ -76,7 +76,10 @@ class GpuSeries:
     scrape_interval_seconds: int = 30
 
     def metric_of(self, name: str) -> str | None:
-        """Return the metric for a quantity, or the metric with the given name. Return None if the exporter has none."""
+        """Return the name of the exporter's metric for a quantity, such as power. A metric name stays unchanged.
+
+        Return None if the exporter has no metric for the quantity.
+        """
         return quantities()[name][self.dialect] or None if name in quantities() else name
 
     def query(
@@ -98,11 +101,11 @@ class GpuSeries:
         Args:
             name: Name of the quantity or of the metric.
             over: Expression in which ``{}`` stands for the series, such as ``rate({}[5m])``.
-            where: Matchers of the series to add, such as ``pod!=""``.
-            boards: Matchers that select GPUs by their labels.
+            where: Label matchers to add to the series, such as ``pod!=""``.
+            boards: Label matchers that select some of the GPUs. Empty: all GPUs.
             node: Regular expression that the node name must match. None: all nodes.
             gpu: Regular expression that the GPU number must match. None: all GPUs.
-            by: Labels of the result to add to those that identify a GPU.
+            by: Further labels of the result, besides those that identify a GPU.
         """
         metric = self.metric_of(name)
         if metric is None:

@@ -128,9 +128,9 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
 @cache
 def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
-    """Return every metric of the lists by its DCGM field, with the name of the shortest list that contains it.
+    """Return each DCGM field of the predefined lists, with its metric and the name of the shortest list with it.
 
-    The name is None if the release does not know the field yet.
+    The name of the list is None if the release does not know the field yet.
     """
     number = release_number(release)
     found: dict[str, tuple[Metric, str | None]] = {}
@@ -175,7 +175,7 @@ def exported_metrics(
 
 
 def _known_fields(release: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the table row of each DCGM field that the image of an exporter release knows, by name of the field.
+    """Return the properties of each DCGM field that the image of an exporter release knows, by name of the field.
 
     All releases from 4.8.2 on have the fields of 4.8.2.
     """
@@ -231,7 +231,10 @@ def _by_name(field: str, release: str, known_as: str) -> Metric:
 
 
 def needs_profiling(metrics: Sequence[Metric]) -> bool:
-    """Check whether a metric comes from DCGM's profiling module. The exporter needs SYS_ADMIN for these metrics."""
+    """Check whether at least one of the metrics comes from DCGM's profiling module.
+
+    The exporter needs SYS_ADMIN for these metrics.
+    """
     return any(metric.field.startswith("DCGM_FI_PROF_") for metric in metrics)
 
 
@@ -254,8 +257,8 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
 def counters_csv(metrics: Sequence[Metric]) -> str:
     """Return the CSV for the flag ``-f`` of the exporter, with one line for each metric.
 
-    Metrics of one group are together, below a comment. The groups have a fixed order; inside a group, the order of the
-    list remains.
+    The CSV puts metrics on the same subject together, below a comment with the subject. The subjects have a fixed
+    order. Metrics on the same subject keep the order of ``metrics``.
     """
     group_of = {row["field"]: row["group"] for row in tables.rows(__package__, _TABLE)}
     titles = list(dict.fromkeys(group_of.values()))

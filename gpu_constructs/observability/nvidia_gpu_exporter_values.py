@@ -1,4 +1,7 @@
-"""Conversion of Helm values of nvidia_gpu_exporter that needs code. The table of chart keys describes the others."""
+"""Conversion of those Helm values of nvidia_gpu_exporter for which a table is not enough.
+
+The table of chart keys describes the conversion of all other values.
+"""
 
 from __future__ import annotations
 

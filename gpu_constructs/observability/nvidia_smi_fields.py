@@ -19,20 +19,23 @@ AUTO = "AUTO"
 
 @cache
 def fields() -> Mapping[str, Mapping[str, str]]:
-    """Return the table row of every known field, by name of the field."""
+    """Return the properties of each known nvidia-smi field, by name of the field."""
     return {row["field"]: row for row in rows(__package__, "nvidia_smi_fields.csv")}
 
 
 @cache
 def identity() -> frozenset[str]:
-    """Return the fields that identify a GPU. They become labels of ``nvidia_smi_gpu_info``, so every query has them."""
+    """Return the fields that identify a GPU.
+
+    The exporter always queries them, because they become the labels of the metric ``nvidia_smi_gpu_info``.
+    """
     return frozenset(name for name, row in fields().items() if row["label"])
 
 
 def fields_of(backend: Backend) -> frozenset[str]:
     """Return the fields that a backend knows.
 
-    The driver on a node possibly knows fewer fields, and the nvidia-smi of a newer driver possibly knows more.
+    An older driver on a node can know fewer fields, and a newer driver can know more.
     """
     return frozenset(name for name, row in fields().items() if backend == "nvidia-smi" or row["nvml"])
 

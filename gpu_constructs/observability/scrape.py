@@ -236,7 +236,7 @@ class Scrape(fields.Options):
         """Return a ``Scrape`` for the options ``scrape`` and ``scrape_labels`` of an exporter.
 
         Raises:
-            GpuConstructsError: If labels are in both options, the kind emits no object for labels, or a value is
+            GpuConstructsError: If labels are in both options, the kind emits no object with labels, or a value is
                 invalid.
         """
         fields.of_type("scrape_labels", labels, Mapping[str, str] | None)

@@ -11,7 +11,7 @@ table has one of these forms:
   arguments of ``GpuSeries.query``. The key ``plain``, instead of ``of``, selects the unchanged series of a metric. The
   key ``name`` inserts only the name of the metric.
 
-A condition maps facts to expected values, such as ``{exporter: dcgm}``.
+A condition maps facts about the exporter or the options to expected values, such as ``{exporter: dcgm}``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = re.compile(r"<([A-Za-z][\w.]*)>")
 
 
 class NoAnswer(Exception):
-    """The error if the exporter has no metric for a name in a template."""
+    """The error for a template that needs a metric that the exporter does not have."""
 
 
 class Terms:
@@ -36,7 +36,7 @@ class Terms:
     Args:
         series: Series of the exporter.
         table: Terms of the table by name.
-        values: Texts by name. They replace the name unchanged.
+        values: Text for each name. It replaces the name in a template unchanged.
         facts: Facts about the exporter and the options by name, for the conditions of ``if``. Every ``Terms`` also has
             the facts ``exporter`` (its dialect), ``job`` (whether it is known) and ``pods``.
         options: Arguments of ``GpuSeries.query`` for all queries.
@@ -74,18 +74,18 @@ class Terms:
         return other
 
     def render(self, template: str) -> str:
-        """Return the PromQL text of a template, with the text for each name in angle brackets.
+        """Return the PromQL text of a template, in which a text replaces each name in angle brackets.
 
         Raises:
-            NoAnswer: If the exporter has no metric for a name.
+            NoAnswer: If the exporter does not have a metric that the template needs.
         """
         return _NAME.sub(lambda found: self._named(found[1]), template)
 
     def query(self, template: str) -> Query:
-        """Return the PromQL text of a template, with the names of the metrics that it uses.
+        """Return a ``Query``: the PromQL text of a template, and the names of the metrics in this text.
 
         Raises:
-            NoAnswer: If the exporter has no metric for a name.
+            NoAnswer: If the exporter does not have a metric that the template needs.
         """
         self.needs = set()
         return Query(self.render(template), frozenset(self.needs))

@@ -211,9 +211,10 @@ class Guard:
         return {WEB_CONFIG_CHECKSUM: sha256(self.text)} if self.text else {}
 
     def manifests(self, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return the ConfigMap with the web configuration, by construct ID.
+        """Return the object that contains the web configuration, by construct ID.
 
-        If the configuration contains password hashes, the result is a Secret. It is empty if there is no configuration.
+        The object is a Secret if the configuration contains password hashes, and otherwise a ConfigMap. The result is
+        empty if there is no configuration.
         """
         if self.text is None:
             return {}

@@ -1,4 +1,7 @@
-"""Facts about a GPU Operator that other constructs need, such as its node labels, from its Helm values."""
+"""What a GPU Operator adds to the cluster according to its Helm values, such as node labels and GPU resources.
+
+The checks of other constructs use these facts.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _NFD_WORKER: Mapping[str, Any] = {
 
 
 def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
-    """Return the node labels that Node Feature Discovery of the operator publishes."""
+    """Return the node labels that the Node Feature Discovery of a GPU Operator publishes."""
     worker = at(values, "node-feature-discovery.worker.config", {})
     master = at(values, "node-feature-discovery.master.config", {})
     document = nfd_config.merged(_NFD_WORKER, worker if isinstance(worker, Mapping) else {})
@@ -48,9 +51,9 @@ def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
 
 
 def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
-    """Return the extended resources that the operator's device plugin advertises, with the sharing of each.
+    """Return each extended resource that the operator's device plugin advertises, with the way in which pods share it.
 
-    If the configuration file is unknown, return all possible resources.
+    If the library does not know the configuration file, return all resources that the plugin can advertise.
     """
     known = None if configs is None else advertised_resources(configs)
     # An unknown file can contain any setting.
@@ -61,7 +64,7 @@ def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, S
 
 
 def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRelease) -> tuple[GpuOffer, ...]:
-    """Return the extended resources, the sharing and the nodes of each device plugin configuration."""
+    """Return for each device plugin configuration its extended resources, how pods share them, and its nodes."""
     # The default of the chart is single. The operator passes it to the plugin, and it overrides the file.
     strategy = cast(MigStrategy, at(values, "mig.strategy", "single"))
     pods = dict.fromkeys(configs.configs, _plugin_pods(values))
@@ -69,7 +72,7 @@ def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRel
 
 
 def _plugin_pods(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of the pod spec that decide the nodes of the device plugin.
+    """Return the fields of the pod spec that decide on which nodes the pods of the device plugin run.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:assets/state-device-plugin/0500_daemonset.yaml, controllers/state_manager.go

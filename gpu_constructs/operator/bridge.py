@@ -42,7 +42,7 @@ check_driver_version = fields.matching(r"[0-9]+(\.[0-9]+)+\Z", "be a driver vers
 
 
 def modules(given: Sequence[str] | None) -> str | None:
-    """Return the names of the required kernel modules as the script reads them.
+    """Return the names of the required kernel modules as a text for the script of the bridge.
 
     Return None if the default of the script applies.
     """
@@ -68,7 +68,7 @@ def modules(given: Sequence[str] | None) -> str | None:
 
 
 def devices(given: Sequence[str]) -> str:
-    """Return the names of the required character devices as the script reads them."""
+    """Return the names of the required character devices as a text for the script of the bridge."""
     names = [name.removeprefix("/dev/") for name in given]
     fields.refuse_first(
         (
@@ -81,7 +81,10 @@ def devices(given: Sequence[str]) -> str:
 
 
 def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders: str | None) -> dict[str, str]:
-    """Return the directories for the strategy ``stage``, by variable of the script. Empty for ``markers``."""
+    """Return the directories that the strategy ``stage`` needs, by the variable with which the script gets each one.
+
+    The result is empty for the strategy ``markers``.
+    """
     if strategy == "stage":
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
         stage = _stage_dir(stage, platform, apart_from=sources.values())
@@ -178,7 +181,7 @@ def manifests(
         strategy: Strategy of the script.
         variables: Variables of the script. If a variable is empty, the script uses its own default.
         directories: Directories of the host, by variable of the script.
-        placed: Fields of the pod spec that decide its nodes.
+        placed: Fields of the pod spec that decide on which nodes the pods run.
         image: Image with a shell.
         resources: Requests and limits of the container.
         interval_seconds: Time between two checks, in seconds.
@@ -239,8 +242,9 @@ def manifests(
 def _mounts(written: Mapping[str, str], read: Mapping[str, str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """Return the volume and the mount of each host directory, by name of the volume.
 
-    Read-only folders have no type, because the kubelet of Talos would check them in its own container. Their mount path
-    differs from the path on the node. Otherwise, programs of the node would come first on the path of the shell.
+    The host path volumes of read-only directories set no ``type``, because the kubelet of Talos would check the type in
+    its own container. Their mount paths differ from the paths on the node. Otherwise, the shell in the container would
+    find programs of the node before those of the image.
     """
     script_file = {"configMap": {"name": NAME, "defaultMode": SCRIPT_MODE}}
     state = {"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}

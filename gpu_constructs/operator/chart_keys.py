@@ -76,10 +76,10 @@ class KeyProblem(NamedTuple):
 
 
 def check_keys(values: Mapping[str, Any], release: GpuOperatorRelease) -> None:
-    """Raise for values of the chart that would have no effect or make it fail.
+    """Raise an error for Helm values that would have no effect, or with which the chart would fail.
 
     Args:
-        values: Values for ``helm install -f``. None removes a default.
+        values: Values for ``helm install -f``. A value of None removes a default.
         release: Release of the operator.
 
     Raises:
@@ -173,6 +173,9 @@ def _way_out(path: str, value: Any, release: GpuOperatorRelease) -> tuple[str, b
 
 
 def _same(path: str, known: Iterable[str]) -> str:
-    """Return the known key that differs from a path only in hyphens, underscores and case, or an empty text."""
+    """Return the known key that differs from ``path`` only in hyphens, underscores and case.
+
+    Return an empty text if there is none.
+    """
     bare = {re.sub(r"[-_]", "", other).lower(): other for other in known}
     return bare.get(re.sub(r"[-_]", "", path).lower(), "")

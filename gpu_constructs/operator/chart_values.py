@@ -1,4 +1,4 @@
-"""The conversion of values of the chart of the GPU Operator, which drops keys without effect."""
+"""Conversion of the Helm values of the GPU Operator's chart. It drops keys that have no effect."""
 
 from __future__ import annotations
 

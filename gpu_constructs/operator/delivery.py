@@ -205,7 +205,7 @@ class Delivery(metaclass=ShortErrors):
     def helm(cls, *, chart: str, executable: str = "helm") -> Delivery:
         """Return a delivery that renders a local copy of the chart with the ``helm`` program, when you run ``synth``.
 
-        The objects of the chart become manifests like all others. The output omits the hooks of the chart, because
+        The rendered objects become manifests of the app. The output omits the hooks of the chart, because
         ``kubectl apply`` cannot run them. It contains the CRDs.
 
         Args:

@@ -101,7 +101,8 @@ class GpuOperator(ReadsHelmValues, GpuObject):
     ) -> None:
         """Create the objects of the delivery.
 
-        If a keyword is None, the value that the platform needs applies, otherwise the default of the chart.
+        A keyword that is None gets the value that the platform needs. If the platform needs no particular value, the
+        default of the chart applies.
 
         Args:
             scope: Chart, or construct in a chart.
@@ -122,8 +123,8 @@ class GpuOperator(ReadsHelmValues, GpuObject):
             config: Configuration of the device plugin, or several from ``Configs.managed(...)`` or
                 ``Configs.external(...)``, which the node label ``nvidia.com/device-plugin.config`` selects.
             sharing: Sharing of GPUs, in place of ``config=PluginConfig(sharing=...)``.
-            mig_strategy: MIG strategy: ``none``, ``single`` (the default of the chart) or ``mixed``. With ``config``,
-                set it there. For an external ConfigMap, it overrides the files.
+            mig_strategy: MIG strategy: ``none``, ``single`` (the default of the chart) or ``mixed``. If you pass
+                ``config``, set the strategy there instead. For an external ConfigMap, this keyword overrides the files.
             device_list_strategy: Value of DEVICE_LIST_STRATEGY for the device plugin. None: the operator decides. It
                 uses ``envvar`` without CDI and ``cdi-annotations,cdi-cri`` with CDI.
             cdi: Whether pods receive devices by CDI. None: False before release 25.10.0 and on
@@ -302,7 +303,10 @@ def _told(
     stated: Mapping[str, Any],
     keywords: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the checked Helm values for the chart. Warn about values that are probably a mistake."""
+    """Return the checked Helm values for the chart: those of the platform, of the keywords and of the user, merged.
+
+    Warn about values that are probably a mistake.
+    """
     staged, has_bridge = bridge.driver_install_dir if bridge else None, bridge is not None
     derived = operator_values.of_platform(platform, driver_install_dir=staged, has_bridge=has_bridge)
     told = operator_values.merged(derived, stated, own, keywords)

@@ -88,8 +88,8 @@ def manifests(delivery: Made, release: Release) -> list[Manifest]:
 def namespaces_of_others(delivery: Made, namespace: str) -> tuple[str, ...]:
     """Return the namespaces that the app uses but does not create.
 
-    One is the namespace of the Flux or Argo CD objects. With Flux, the result omits it if it is also the namespace of
-    the operator. Another one is the namespace of the operator, if Argo CD creates it.
+    With Argo CD, these are the namespace of the Application and, if Argo CD creates it, the namespace of the operator.
+    With Flux, this is the namespace of the Flux objects, unless it is also the namespace of the operator.
     """
     own = delivery.options.get("namespace") or namespace
     if delivery.kind == "argo_cd":

@@ -152,8 +152,9 @@ def configs_of_text(section: Mapping[str, Any], release: DevicePluginRelease) ->
         release: Release of the plugin.
 
     Returns:
-        Configurations. None if the values do not create the ConfigMap, or if an entry is not readable. If the values
-        name no ConfigMap, the result is one configuration that sets nothing.
+        The configurations, and the warnings. The configurations are None if the values do not create the ConfigMap, or
+        if the library cannot read a text. If the values contain no text and name no ConfigMap, the result is one
+        configuration that sets nothing.
 
     Raises:
         GpuConstructsError: A text that is not YAML.

@@ -40,7 +40,8 @@ def of_platform(platform: Platform, *, driver_install_dir: str | None, has_bridg
     Args:
         platform: Platform of the cluster. If its nodes have the driver and the toolkit, the operator does not install
             them.
-        driver_install_dir: Folder of the driver files that a bridge staged for the validator.
+        driver_install_dir: Folder to which a ``ValidationBridge`` copies the driver files for the validator. None: no
+            copies.
         has_bridge: Whether a bridge replaces the checks of the validator.
     """
     directory = driver_install_dir or platform.driver_install_dir
@@ -113,12 +114,12 @@ def _nested(flat: Mapping[str, Any]) -> Values:
 
 
 def keywords_of(stated: Mapping[str, Any], *, config: str, mig_strategy: str) -> dict[str, str]:
-    """Return the keyword of ``GpuOperator`` that set each key of the Helm values, by dotted key.
+    """Return the keyword of ``GpuOperator`` that set each dotted key of the Helm values, for messages.
 
     Args:
-        stated: Values of ``of_keywords``.
-        config: Keyword of the device plugin's configuration.
-        mig_strategy: Keyword of the MIG strategy.
+        stated: Helm values that the keywords set.
+        config: Name of the keyword that sets the device plugin's configuration: ``config`` or ``sharing``.
+        mig_strategy: Name of the keyword that sets the MIG strategy.
     """
     names = {
         **{path: keyword for keyword, path in SWITCHES.items()},
@@ -143,7 +144,7 @@ def merged(
         base: Values that the platform decides.
         stated: Values that keywords set.
         own: Values of the user.
-        keywords: Keyword that set each key, by dotted key.
+        keywords: Name of the keyword that set each Helm key, by dotted key, for messages.
 
     Raises:
         GpuConstructsError: The user's values and a keyword set different values of one key.

@@ -75,11 +75,14 @@ class _Seen:
         return next((name for known, name in self._keywords.items() if f"{path}.".startswith(f"{known}.")), "")
 
     def off(self, path: str) -> str:
-        """Return false as the user would write it: ``False`` for a keyword, and ``false`` in Helm values."""
+        """Return the text for false in messages: ``False`` if a keyword sets the key, and ``false`` for Helm values."""
         return "False" if self.keyword(path) else "false"
 
     def said(self, row: Row) -> str | None:
-        """Return the message of a table row if its condition is true for the values. Otherwise, return None."""
+        """Return the message of a rule in ``values_rules.yaml`` if its condition is true for the Helm values.
+
+        Otherwise, return None.
+        """
         paths = list(row["when"])
         if not all(self._facts[fact] for fact in row.get("facts", ())):
             return None
@@ -186,9 +189,11 @@ def _contradictions(seen: _Seen, platform: Platform, staged: str | None) -> Iter
 
 
 def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> None:
-    """Check a device list strategy of the user.
+    """Raise an error if the user's device list strategy does not work with the platform or with the setting of CDI.
 
-    It overrides the strategy that controllers/object_controls.go TransformDevicePlugin sets.
+    The strategy of the user overrides the one that the operator sets.
+
+    Source: NVIDIA/gpu-operator:controllers/object_controls.go, TransformDevicePlugin.
     """
     allowed = get_args(DeviceListStrategy)
     words, is_on = given.split(","), seen.get("cdi.enabled") is not False
@@ -226,7 +231,10 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
 
 
 def _check_arguments(seen: _Seen, platform: Platform) -> None:
-    """Check the device plugin's arguments, which replace the ``/bin/sh -c`` script in assets/state-device-plugin."""
+    """Check the arguments that the user sets for the device plugin.
+
+    They replace the ``/bin/sh -c`` script of the operator (NVIDIA/gpu-operator:assets/state-device-plugin).
+    """
     arguments = [str(one) for one in seen.get(_ARGS) or ()]
     if arguments and arguments[0].startswith("-"):
         raise GpuConstructsError(
@@ -238,7 +246,7 @@ def _check_arguments(seen: _Seen, platform: Platform) -> None:
 
 
 def _check_directory(seen: _Seen, platform: Platform, staged: str | None) -> None:
-    """Check the folder below which cmd/nvidia-validator looks for the driver libraries and nvidia-smi."""
+    """Check the folder in which the operator's validator looks for the driver libraries and nvidia-smi."""
     expected = staged or platform.driver_install_dir
     if expected and (seen.get(_DIRECTORY) or "").rstrip("/") != expected:
         where = "the bridge" if staged else platform
@@ -271,7 +279,9 @@ def _check_default_config(seen: _Seen) -> None:
 
 
 def _check_labelling_worker(seen: _Seen) -> None:
-    """Check the tolerations of NFD's worker. The operator labels only nodes that the worker labels.
+    """Check that the worker of Node Feature Discovery tolerates all taints that the operator's own pods tolerate.
+
+    The operator labels only nodes that the worker labels.
 
     Source: controllers/state_manager.go hasGPULabels.
     """

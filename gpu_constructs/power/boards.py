@@ -76,7 +76,7 @@ def _reached(
 ) -> Sequence[GpuModel]:
     """Return the known boards to which a power limit can apply.
 
-    A limit by UUID, PCI bus ID or index does not name a board, so it can apply to each of them. In that case, the
+    A limit by UUID, PCI bus ID or index does not name a board, so it can apply to every board. For such a limit, the
     result is empty if the library does not know all boards.
     """
     if request.is_for_one:
@@ -119,9 +119,9 @@ def _winner(name: str, requests: Sequence[PowerRequest]) -> PowerRequest | None:
 
 
 def _nearest(request: PowerRequest, model: GpuModel) -> int | None:
-    """Return the nearest number of watts that a board allows. Return None if the board allows the limit.
+    """Return the allowed number of watts that is nearest to a requested limit that a board does not allow.
 
-    Also return None if the limit in watts is unknown.
+    Return None if the board allows the limit, or if the limit in watts is unknown.
     """
     watts = request.watts_of(model.default_watts)
     if watts is None:

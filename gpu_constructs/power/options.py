@@ -73,7 +73,7 @@ class PowerRequest:
 
     @property
     def keyword(self) -> str:
-        """The keyword of ``PowerLimit`` that contains this request. For the keyword ``limits``, also the key."""
+        """The keyword of ``PowerLimit`` that contains this request, such as ``watts`` or ``limits['index:0']``."""
         return "watts" if self.target is None else f"limits['{self.target}:{self.pattern}']"
 
     def to_rule(self) -> str:
@@ -84,7 +84,7 @@ class PowerRequest:
         return self.limit if self.target is None else f"{self.target}:{self.pattern}={self.limit}"
 
     def watts_of(self, default_watts: int | None) -> int | None:
-        """Return the limit in watts for a board with this default limit.
+        """Return the limit in watts for a board whose default limit is ``default_watts``.
 
         Return None if the request depends on the default limit, but the default limit is unknown.
         """
@@ -97,7 +97,7 @@ def power_requests(watts: int | str | None, limits: Mapping[str, int | str]) -> 
     """Return all requested power limits in order of precedence. Limits by name keep the order of ``limits``.
 
     Args:
-        watts: Limit of every GPU that ``limits`` does not name. If None, those GPUs keep their limit.
+        watts: Limit of every GPU that ``limits`` does not select. If None, those GPUs keep their limit.
         limits: Limits by a key that starts with ``uuid:``, ``pci:``, ``index:`` or ``name:``.
 
     Raises:

@@ -170,7 +170,7 @@ class PowerLimit(GpuObject):
 
 
 def _by_board(requests: Sequence[PowerRequest]) -> dict[str, str]:
-    """Return the requested limits as text, by the pattern of the board names to which each limit applies.
+    """Return the requested limits as text, by pattern of the board names, such as ``300`` for ``*RTX 3090``.
 
     The result omits limits of single GPUs, because the IDs of GPUs are unknown before the pods run.
     """

@@ -336,7 +336,10 @@ def _within(field: str) -> Iterator[None]:
 
 
 def _check_once(documents: Sequence[Document]) -> None:
-    """Raise an error if list items of several documents contradict each other. Talos appends them unchecked."""
+    """Raise an error if lists in several documents contradict each other, such as two lists with the same taint.
+
+    Talos joins these lists and does not check the result.
+    """
     values = [cleared(document) or {} for document in documents]
     configs = [document for document in values if "kind" not in document]
     paths = [file.get("path") for file in _listed(configs, "machine.files")]

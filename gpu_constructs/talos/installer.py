@@ -1,7 +1,7 @@
 """Contents of the installer image of a Talos GPU node: drivers, system extensions, and the schematic.
 
 A schematic is a list of system extensions and kernel arguments. An Image Factory builds the installer image from it.
-Each row of drivers.csv is for the patch releases of Talos that have the same two driver versions.
+The table drivers.csv lists the driver versions of the Talos patch releases.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def node_labels_of(documents: Sequence[Document]) -> dict[str, str]:
 
 
 def node_taints_of(documents: Sequence[Document]) -> dict[str, str]:
-    """Return the taints that the documents list under the node taints, as text by key."""
+    """Return the values of ``machine.nodeTaints`` (or of the newer KubeNodeConfig) by the key of the taint."""
     return _mapping_at(documents, {None: "machine.nodeTaints", "KubeNodeConfig": "taints"})
 
 

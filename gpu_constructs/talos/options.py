@@ -103,7 +103,7 @@ def merged_sysctls(platform: Talos, given: Mapping[str, str]) -> dict[str, str]:
 def node_taints_are_kept(platform: Talos, role: Role) -> bool:
     """Check whether Talos itself may set the taints that the machine configuration lists for the node.
 
-    If it may not, the kubelet sets them when it registers the node.
+    If Talos may not set them, the kubelet sets them when it registers the node.
     """
     return role == "controlplane" or platform.node_taints_reach_workers
 
