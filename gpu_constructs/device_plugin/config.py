@@ -32,7 +32,7 @@ def _key(key: str, env: str, *more: str, default: Any = None) -> Any:
 def device_list_strategies(
     field: str, given: DeviceListStrategy | Sequence[DeviceListStrategy]
 ) -> tuple[DeviceListStrategy, ...]:
-    """Return one device list strategy, or a list of them, as a tuple.
+    """Return the given device list strategies as a tuple. The argument is one strategy, or a list of strategies.
 
     Raises:
         GpuConstructsError: The list is empty or repeats a strategy.

@@ -95,7 +95,7 @@ class Delivery:
     def mounts(self, *, writes: bool = False) -> list[dict[str, Any]]:
         """Return the volume mounts of a container that reads the configuration file.
 
-        With ``writes``, the container is config-manager, which also writes the file.
+        If ``writes`` is True, the container is config-manager, which also writes the file.
         """
         # The file of config-manager is a link into the directory of all files, so containers mount both.
         mounts: list[dict[str, Any]] = [
@@ -287,7 +287,10 @@ def _needs(
 def _impossible(
     flags: Sequence[Flags], uses: frozenset[str], strategies: Sequence[str], platform: Platform, may_use: frozenset[str]
 ) -> Iterable[fields.Conflict]:
-    """Return conflicts between the features in use and the platform: pairs of a condition and an error message."""
+    """Return possible conflicts between the used features and the platform: pairs of a condition and an error message.
+
+    A conflict exists if its condition is true.
+    """
     return [
         (
             "cdi" in uses and not platform.supports_cdi,

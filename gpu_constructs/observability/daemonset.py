@@ -194,8 +194,8 @@ def series_of(exporter: Exporter, settings: DcgmSettings) -> GpuSeries:
 def dcgm_manifests(exporter: Exporter, settings: DcgmSettings, pods: Pods) -> Manifests:
     """Return the objects of the exporter, by construct ID.
 
-    The pods read the GPUs through the libraries of the driver, which the NVIDIA runtime mounts. The kubelet reports to
-    them which pod uses which GPU. They request no GPU. They use the API server only for the labels and UIDs of pods and
+    The pods read the GPUs through the libraries of the driver, which the NVIDIA runtime mounts. They request no GPU.
+    The kubelet reports which pod uses which GPU. The exporter uses the API server only for labels and UIDs of pods, and
     for resource claims.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/templates/daemonset.yaml, docker/Dockerfile,

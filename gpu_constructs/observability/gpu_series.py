@@ -33,7 +33,7 @@ _PER_INSTANCE = frozenset(
 
 @cache
 def quantities() -> Mapping[str, Mapping[str, str]]:
-    """Return the unit of each quantity, such as power, its metric in each dialect, and the unit conversion, by name."""
+    """Return a table: the unit of each quantity, such as power, its metric in each dialect, and the unit conversion."""
     return {row["quantity"]: row for row in rows(__package__, "quantities.csv")}
 
 
@@ -93,7 +93,7 @@ class GpuSeries:
         gpu: str | None = None,
         by: Collection[str] = (),
     ) -> Query | None:
-        """Return a query for a quantity in its unit or for a metric. Return None if the exporter has no such metric.
+        """Return a query for a metric, or for a quantity in its unit. Return None if the exporter has no such metric.
 
         If several pods share a GPU, the exporter may report the same value once for each pod. If ``by`` is empty, the
         query merges these reports, so no value counts twice.

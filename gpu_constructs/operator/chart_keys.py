@@ -154,7 +154,10 @@ def _unknown(path: str, value: Any, release: GpuOperatorRelease) -> KeyProblem:
 
 
 def _way_out(path: str, value: Any, release: GpuOperatorRelease) -> tuple[str, bool]:
-    """Return the advice for a key that the chart does not read, and whether the key resembles no key of the chart."""
+    """Return the advice for a key that the chart does not read.
+
+    Also return whether no key of the chart has a similar name.
+    """
     section, _, name = path.rpartition(".")
     known = _read_by(release.behaves_like)
     near = _MEANT.get(path) or _same(path, known) or nearest(path, KEYS, release.behaves_like)

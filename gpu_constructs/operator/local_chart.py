@@ -132,7 +132,7 @@ def _cluster(kubernetes: str | None) -> list[str]:
 
 
 def without_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with the hooks of the chart disabled.
+    """Return the Helm values with settings that disable the hooks of the chart.
 
     The rendered output contains the CRDs, and no hook deletes them.
 

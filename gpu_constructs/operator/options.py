@@ -34,7 +34,7 @@ _OVERRIDDEN: Mapping[str, tuple[str, str, object]] = {
 
 
 def release_for(version: str | versions.Unverified, platform: Platform) -> GpuOperatorRelease:
-    """Return the release of the operator.
+    """Return the facts about a release of the operator. Check that the release runs on the platform.
 
     Raises:
         GpuConstructsError: An unknown release, or one that does not run on the platform.
@@ -119,9 +119,10 @@ def _check_configs(configs: Configs, release: DevicePluginRelease) -> None:
 
 
 def mig_strategy_of(configs: Configs | None) -> MigStrategy | None:
-    """Return the MIG strategy that the operator must set, because its variable overrides the configuration file.
+    """Return the MIG strategy that the operator must pass to the device plugin.
 
-    Return None if the configurations allow any strategy.
+    The operator passes it as an environment variable, which overrides the configuration file. Return None if the
+    configurations allow any strategy.
     """
     known = [] if configs is None else list(configs.configs.values())
     stated = {one.flags.mig_strategy for one in known} - {None}

@@ -269,9 +269,9 @@ class TalosGpuNode(GpuConstruct):
 
 
 def _comment(node: TalosGpuNode, image: str | None, further: int) -> str:
-    """Return the comment at the top of the node's file.
+    """Return the comment at the top of the node's file: the installer image, and the names of the further patches.
 
-    It names the installer image and the further patches, for which the documents have no field.
+    The documents have no field for this information.
     """
     image = (
         installer_image_of(node.machine_config)

@@ -143,7 +143,7 @@ def check_node_labels(field: str, labels: Mapping[str, str], role: Role) -> None
 def labels_of_node(labels: Mapping[str, str], *, operator_validator: bool) -> dict[str, str]:
     """Return the labels of the node.
 
-    If the operator's validator must not run on the node, the result contains the label that prevents it.
+    If the validator of the GPU Operator must not run on the node, the result also contains the label that keeps it off.
     """
     if operator_validator:
         return dict(labels)
