@@ -64,7 +64,8 @@ class _Walk:
             size += self._size(item, depth + 1)
             if size > _MOST:
                 raise ValueError(
-                    f"contain at most {_MOST} values, got more (a shared value counts in each place). Remove some"
+                    f"contain at most {_MOST} values, got more. Remove some. A value that occurs in several "
+                    "places counts each time"
                 )
         self._open.remove(id(value))
         self._sizes[id(value)] = size

@@ -40,7 +40,7 @@ def read(text: str, inventory: type[_Inventory]) -> _Inventory:
     fields.of_type("text", text, str)
     top = _InventoryFile().root(text)
     if top is None:
-        raise GpuConstructsError("text is empty. Write nodes: with a list of nodes, each with its name")
+        raise GpuConstructsError("text is empty. Write a list of nodes, such as 'nodes: [{name: gpu-1}]'")
     try:
         _check_names(top)
         made: _Inventory = top.struct(inventory)

@@ -209,7 +209,8 @@ def _number(text: str) -> int:
 def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping[str, int]) -> None:
     """Warn if a node advertises a different number of slots than its labels state.
 
-    The function ignores whole GPUs of a node with the MIG strategy ``mixed``, whose number no label states.
+    On a node with the MIG strategy ``mixed``, the function ignores the whole GPUs, because no label states their
+    number.
     """
     is_mixed = any(resource != GPU for resource in resources)
     for resource, one in resources.items():
@@ -284,9 +285,9 @@ def _boards_of_mixed(
     if layouts is None:
         listed = " and ".join(f"{count} x {profile!r}" for profile, count in devices.items())
         raise GpuConstructsError(
-            f"mig_layout must be MIG devices that fit on the boards, got {listed} for {boards - undivided} x "
-            f"{board or 'an unknown board'}. Wait for the next update of GPU Feature Discovery, or describe the node "
-            "as a GpuNode"
+            f"mig_layout must be MIG devices that fit on the boards, got {listed} on {boards - undivided} x "
+            f"{board or 'an unknown board'}. The labels of the node can be old, so wait for the next update of "
+            "GPU Feature Discovery. Otherwise, describe the node as a GpuNode"
         )
     return {"mig_strategy": "mixed", "gpus": boards, "mig_layout": [*layouts, *[{}] * undivided]}
 

@@ -151,7 +151,7 @@ def _placement_problem(model_name: str, where: Mapping[str, Placement], layout: 
 
 
 def _have_place(devices: Sequence[Placement], taken: int = 0) -> bool:
-    """Check whether all devices fit on a board without two devices that take the same memory slice.
+    """Check whether a board has room for all given MIG devices, so that no two devices take the same memory slice.
 
     The bits of ``taken`` are 1 for the slices that other devices already take.
     """

@@ -45,7 +45,7 @@ class _Bus(NamedTuple):
     A label contains the values of selected fields, joined by underscores, and an ending such as ``.present``.
 
     Attributes:
-        fields: Shell pattern that matches the values of a field, by name of the field, in the order of the fields in
+        fields: Shell patterns for the values of the fields, by name of the field. The order is that of the fields in
             the label.
         endings: Endings of the labels, such as ``.present``. Each ending results in a separate label.
         classes: First digits of the device classes for which Node Feature Discovery publishes labels by default.
@@ -130,8 +130,9 @@ def nfd_labels(worker: Config, master: Config) -> NfdLabels:
 def labels_of_rules(rules: Iterable[Config]) -> Iterator[str]:
     """Yield patterns of the node labels that rules of Node Feature Discovery create.
 
-    A rule comes from an nfd-worker configuration or from a NodeFeatureRule. A pattern of a template ends with ``*`` at
-    the first value that the template inserts. The pattern ``*`` means that every label is possible.
+    A rule comes from an nfd-worker configuration or from a NodeFeatureRule. If a rule creates a label from a template,
+    the pattern ends with ``*`` in place of the first inserted value and the rest of the label. The pattern ``*`` means
+    that every label is possible.
     """
     for rule in rules:
         for key in (*(rule.get("labels") or ()), *_templated(rule.get("labelsTemplate"))):

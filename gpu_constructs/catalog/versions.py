@@ -1,7 +1,7 @@
 """Upstream releases that this library supports, and the differences between them.
 
-Each release in the tables states the source of its image tag. The tags of the two base images come from public
-Dockerfiles. The tables contain no image digests. To use a digest, pass ``image=``.
+Each release in the tables states the source of its image tag. The tags of the base images, BusyBox and Debian, come
+from public Dockerfiles. The tables contain no image digests. To use a digest, pass ``image=``.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class ExporterRelease(NamedTuple):
         chart_list_counts: DCGM fields that are counters in the metric list of the Helm chart but not in that of the
             image.
         default_file_pcie: DCGM field for PCIe traffic in ``default-counters.csv``, with ``{}`` in place of TX or RX. It
-            has a value only if the Helm chart uses another file (3.x).
+            has a value only for releases 3.x, whose Helm chart uses another file.
         chart_hardens: Whether the Helm chart drops all capabilities, sets requests and limits, and tolerates the taint
             of control planes (from 4.7.0).
         chart_memory_limit: Memory limit in the Helm chart. Empty if the chart sets none.
@@ -324,8 +324,8 @@ def release_of(known: Mapping[str, _Release], version: str | Unverified, what: s
         what: Name of the component in messages.
 
     Raises:
-        GpuConstructsError: The table does not contain the version, or ``Unverified`` lacks the image because its tag
-            contains more than the version.
+        GpuConstructsError: The table does not contain the version, or ``Unverified`` has no ``image``, which it needs
+            if the image tag contains more than the version.
     """
     if not isinstance(version, Unverified):
         if version not in known:

@@ -92,7 +92,11 @@ def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
-    """Yield the admission policies for GPU access: index of the construct, policy, and namespaces that it exempts."""
+    """Yield each admission policy for GPU access.
+
+    Each item has the index of the construct that creates the policy, the policy, and the namespaces that the policy
+    exempts.
+    """
     for index, offer in enumerate(facts.provided):
         guard = offer.device_guard
         if guard is not None:

@@ -43,7 +43,7 @@ def needed_components_are_there(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
-    """Find constructs that do not work in an app that has a certain component."""
+    """Find constructs that do not work together with a component that the app runs, such as the device plugin."""
     for index, offer in enumerate(facts.provided):
         for component, why in offer.refuses.items():
             for other, rival in enumerate(facts.provided):
@@ -74,7 +74,7 @@ _RUNTIME_CLASS = ("node.k8s.io", "RuntimeClass")
 
 
 def _has(nodes: GpuNodes, label: str) -> bool:
-    """Check whether the configuration of nodes sets a label, as ``key=value``."""
+    """Check whether a node configuration sets a node label. The label has the form ``key=value``."""
     key, _, value = label.partition("=")
     return nodes.labels.get(key) == value
 
@@ -144,7 +144,8 @@ def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
             where = f" in namespace {namespace!r}" if namespace else ""
             yield Finding(
                 index,
-                f"{kind} {name!r}{where} already exists in {{0}}. Create it once, and pass it to the others",
+                f"{kind} {name!r}{where} already exists in {{0}}. Create it once, and pass it to every "
+                "construct that needs it",
                 (first,),
             )
 

@@ -46,7 +46,7 @@ def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
 
 
 def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
-    """Find pairs of charts for different nodes that emit objects with the same names."""
+    """Find pairs of device plugin charts for different nodes that emit objects with the same names."""
     for one, other, both in _charts(facts):
         shared = sorted(set(facts.provided[one].makes) & set(facts.provided[other].makes))
         if shared and not (both and _meeting(facts, one, other) == "surely"):
@@ -143,15 +143,18 @@ def _is_shared_by_all(facts: Facts, sharing: Sharing) -> bool:
 
 
 def _advertised(sharing: Sharing) -> Sharing:
-    """Return the given sharing settings, without the settings that do not change metrics and labels."""
+    """Return sharing settings for a comparison, with a fixed value for ``fail_requests_greater_than_one``.
+
+    This setting changes neither metrics nor labels.
+    """
     return replace(sharing, fail_requests_greater_than_one=False)
 
 
 def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOffer]]]:
-    """Return the configurations of the device plugins that run on the nodes of a construct.
+    """Return the device plugin configurations that can apply on the nodes of a construct.
 
-    Each item has the index of the construct that runs the plugin, and its configurations. The list is empty if the app
-    has a plugin with unknown configurations.
+    Each item has the index of a construct that runs a device plugin, and the configurations of this plugin. The list is
+    empty if the app has a device plugin with unknown configurations.
     """
     found: list[tuple[int, list[GpuOffer]]] = []
     for index, plugin in enumerate(facts.provided):

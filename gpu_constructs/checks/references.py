@@ -1,4 +1,4 @@
-"""Checks that the ConfigMaps, Secrets and other objects exist to which pods and custom resources refer."""
+"""Checks for references to objects that do not exist, such as a pod that mounts a missing ConfigMap or Secret."""
 
 from __future__ import annotations
 
@@ -123,7 +123,8 @@ def _missing(one: _Reference, names: list[str]) -> Finding:
     if near is not None:
         return Finding(
             one.index,
-            f"references {one}, but only {near!r} exists. Write {near!r}. If {one.name!r} exists too, {way_out}",
+            f"references {one}, which this app does not create, but {near!r} exists. Write {near!r}. If the cluster "
+            f"has {one.name!r} too, {way_out}",
         )
     return Finding(
         one.index,

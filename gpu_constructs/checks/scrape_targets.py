@@ -100,7 +100,7 @@ def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
 
 
 def _selected(facts: Facts, takes: Callable[[Mapping[str, str], str], bool]) -> Iterator[Pod]:
-    """Yield the pods of the app that a function accepts by their labels and namespace."""
+    """Yield the pods of the app whose labels and namespace the function ``takes`` accepts."""
     for pod in facts.pods:
         is_known = pod.manifest["kind"] in _WITH_PODS
         if is_known and takes(labels_of({"metadata": pod.metadata}), namespace_of(pod.manifest)):

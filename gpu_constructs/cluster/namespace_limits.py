@@ -165,7 +165,10 @@ class ContainerLimits(fields.Options):
 
 
 def _check_key(key: str) -> None:
-    """Raise an error for a quota key that Kubernetes stores but never counts, because of its domain."""
+    """Raise an error if a key for an extended resource, such as ``nvidia.com/gpu``, lacks the prefix ``requests.``.
+
+    Kubernetes accepts such a key in a ResourceQuota, but never counts the resource.
+    """
     name = key.removeprefix("limits.").removeprefix("requests.")
     if key.startswith("count/") or key.endswith(_SUFFIXES_WITH_A_SLASH) or "/" not in name:
         return

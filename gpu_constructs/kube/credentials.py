@@ -292,9 +292,9 @@ def _is_no_word(match: re.Match[str], kind: str) -> bool:
 
 
 def _form(value: str) -> str | None:
-    """Return the description of a credential if a value, or a part of it, has the format of this credential.
+    """Return a description of the credential format that a text, or a part of the text, has.
 
-    Return None if the value has no format of a credential.
+    Return None if the text has no format of a credential.
     """
     for kind, start, form in _FORMS:
         if start in value and any(_is_no_word(match, kind) for match in form.finditer(value)):

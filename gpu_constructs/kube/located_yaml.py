@@ -60,9 +60,9 @@ class Dialect:
     """Functions that convert a YAML value, by the type hint for which the reader calls them."""
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return the end of the message "text must …" if the file must not contain a YAML item such as an anchor.
+        """Return the end of the message "text must …" if the file must not contain a YAML item, such as an anchor.
 
-        PyYAML parses a file as a sequence of such items (events). Return None if the file can contain the item.
+        Return None if the file can contain the item. PyYAML parses a file as a sequence of items (events).
         """
         return None
 

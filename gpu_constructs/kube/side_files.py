@@ -36,7 +36,7 @@ class SideFile:
             folder for each cluster.
         stem: Name of the file without the ending.
         text: Content of the file, without the first line that marks it as generated.
-        ending: Ending of the name; by default the first ending of the folder.
+        ending: Ending of the name; by default the first ending that ``FOLDERS`` lists for the folder.
     """
 
     folder: Folder

@@ -47,7 +47,7 @@ class CapacityPlan(GpuConstruct):
 
     Attributes:
         inventory: The GPU nodes.
-        provides: Effects on the cluster that the construct declares. None, because a plan adds nothing to the cluster.
+        provides: Effects on the cluster that the construct declares. A plan declares no effects.
     """
 
     @short_errors

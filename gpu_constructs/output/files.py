@@ -203,7 +203,7 @@ class OutputFiles:
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
         """Yield each file that an earlier run can have written.
 
-        The second value of each pair is True if the file is outside the output folders of the given Apps.
+        The second value of each pair is True if the file is outside the output folders of the Apps of this run.
         """
         sides = [(folder, ending) for folder, endings in FOLDERS.items() for ending in endings]
         for outdir in self.outdirs:

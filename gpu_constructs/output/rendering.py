@@ -72,8 +72,8 @@ def render(
     """Return the objects of all charts as plain data.
 
     cdk8s runs in JavaScript, and the transfer of manifests to and from it is slow. This function therefore renders a
-    chart itself, in the order of cdk8s, if the chart contains only ``Manifest`` objects. cdk8s renders its charts
-    first, because this validates the whole app and determines the order of its objects.
+    chart itself, in the order of cdk8s, if the chart contains only ``Manifest`` objects. cdk8s renders all other
+    charts. It renders them first, because this validates the whole app and determines the order of the objects.
     """
     held: dict[Chart, list[ApiObject]] = {}
     for construct in constructs:

@@ -179,8 +179,8 @@ class ComfyUI(HttpServer):
 
         Raises:
             GpuConstructsError: The library does not know the layout of the image, the user mounts a volume read-only
-                although the image copies files to it, a flag in ``args`` has a keyword or the recipe sets it, the
-                entrypoint would split an argument, or ``GpuWorkload`` rejects an option.
+                although the image copies files to it, ``args`` contains a flag that has its own keyword or that the
+                recipe sets, the entrypoint would split an argument, or ``GpuWorkload`` rejects an option.
         """
         fields.image("image", image)
         where = layout_of(image, layout)
@@ -271,7 +271,8 @@ def flags_of(
     """Return the command-line flags of ComfyUI for the keywords of the recipe.
 
     Raises:
-        GpuConstructsError: A number is out of range, or a flag in ``args`` has a keyword or the recipe sets it.
+        GpuConstructsError: A number is out of range, or ``args`` contains a flag that has its own keyword or that the
+            recipe sets.
     """
     if reserve_vram is not None and not (isfinite(reserve_vram) and 0 <= reserve_vram < 1024):
         raise GpuConstructsError(

@@ -109,8 +109,9 @@ class CudaSmokeTest(GpuWorkload):
         deadline = _TIME_TO_START + least if active_deadline_seconds is None else active_deadline_seconds
         if deadline <= least:
             raise GpuConstructsError(
-                f"active_deadline_seconds must be more than {least}, because {slots + beyond} pods hold {slots} slots "
-                f"for that time in total, got {active_deadline_seconds}. Remove it, or reduce hold_seconds"
+                f"active_deadline_seconds must be more than {least}, got {active_deadline_seconds}. The Job has "
+                f"{slots + beyond} pods, but only {slots} of them run at once, each for hold_seconds={hold_seconds}. "
+                "Remove active_deadline_seconds, or reduce hold_seconds"
             )
         super().__init__(
             scope,

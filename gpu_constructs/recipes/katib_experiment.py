@@ -261,10 +261,11 @@ def _needs_quotes(text: object) -> bool:
 
 
 def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter]) -> Any:
-    """Return the container with a command that stays the same when Katib runs it with ``sh -c``.
+    """Return the container with a command that has the same effect when Katib runs it with ``sh -c``.
 
     Raises:
-        GpuConstructsError: The shell would split a word or a value, or a shell command does not have exactly one text.
+        GpuConstructsError: The shell would split a word or a value, or ``command`` is a shell without exactly one text
+            after ``-c``.
     """
     words = [*(container["command"] or ()), *(container["args"] or ())]
     used = {name for word in words for name in _PLACEHOLDER.findall(word)}

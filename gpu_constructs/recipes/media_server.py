@@ -185,8 +185,9 @@ def _with_video(gpus: Any) -> GpuRequest:
 def _read_only(media: Mapping[str, Volume | NamedObject]) -> dict[str, Volume]:
     """Return volumes that the container can only read.
 
-    A claim is also read-only for the pod, because the kubelet would otherwise give all its files to ``fs_group``.
-    Mounts of several paths in one claim share one volume of the pod.
+    If a volume is a PersistentVolumeClaim, it is also read-only for the pod. Otherwise, the kubelet would change the
+    group of all its files to ``fs_group``. If the user mounts several paths of one claim, the pod has only one volume
+    for the claim.
 
     Raises:
         GpuConstructsError: A value is not a volume, or it is a new disk.

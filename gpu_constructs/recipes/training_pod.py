@@ -142,7 +142,7 @@ class TrainingPod(metaclass=ShortErrors):
 
     @property
     def request(self) -> GpuRequest:
-        """GPU request of the pod, even if ``gpus`` is a number."""
+        """GPU request of the pod. If ``gpus`` is a number, this is a request for that number of GPUs."""
         return self.gpus if isinstance(self.gpus, GpuRequest) else GpuRequest(count=self.gpus)
 
     @property

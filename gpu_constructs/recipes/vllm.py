@@ -148,8 +148,8 @@ class Vllm(HttpServer):
 
         Raises:
             GpuConstructsError: The model name is not valid, a shared GPU has no budget, the recipe cannot compute the
-                budget, a flag in ``args`` has a keyword or the recipe sets it, several replicas have no shared disk, or
-                ``GpuWorkload`` rejects an option.
+                budget, ``args`` contains a flag that has its own keyword or that the recipe sets, several replicas have
+                no shared disk, or ``GpuWorkload`` rejects an option.
         """
         _check_model("model", model)
         fields.whole_number("run_as_user", run_as_user, minimum=1)

@@ -202,7 +202,7 @@ def _apply(access: ManifestAccess, claim_name: str | None, construct: IConstruct
 
 
 def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
-    """Return the objects in a construct whose pods get the GPUs."""
+    """Return the objects of a construct that get the GPUs: those objects that create pods, such as Deployments."""
     if isinstance(construct, ApiObject):
         return [construct]
     objects = [one for one in construct.node.find_all() if isinstance(one, ApiObject)]
@@ -215,8 +215,9 @@ def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
     if len(objects) == 1 and not isinstance(objects[0], Manifest):
         access.check({"apiVersion": objects[0].api_version, "kind": objects[0].kind})
     raise GpuConstructsError(
-        "the construct must contain a pod template that this library did not create. Apply GpuAccess to the workload, "
-        "or set the path of its pods: GpuAccess(pod_spec='spec.….template.spec')"
+        "the construct must contain a pod template that this library did not create, got "
+        f"{', '.join(sorted({one.kind for one in objects})) or 'no objects'}. Apply GpuAccess to the workload, or set "
+        "the path of its pods: GpuAccess(pod_spec='spec.….template.spec')"
     )
 
 
@@ -230,7 +231,10 @@ def _may_hold(access: ManifestAccess, one: ApiObject) -> bool:
 
 
 def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) -> None:
-    """Raise an error if an object can never get the GPUs. Pods without containers pass: the user can still add some."""
+    """Raise an error if the pods of an object can never get the GPUs.
+
+    The function accepts pods without containers, because the user can still add containers.
+    """
     granted = granted_in_place_of(target)
     try:
         try:

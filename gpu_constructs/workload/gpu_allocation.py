@@ -178,8 +178,8 @@ def _resource(request: GpuRequest, profile: GpuProfile) -> str:
     wanted = request.resource or _mig_resource(request, profile)
     if wanted.startswith("nvidia.com/mig-") and profile.mig_strategy in ("none", "single"):
         raise GpuConstructsError(
-            f"request.resource {wanted!r} needs a profile with mig_strategy 'mixed', got {profile.mig_strategy!r}, "
-            f"with which the device plugin advertises {GPU!r} only. Remove resource"
+            f"request.resource {wanted!r} needs a profile with mig_strategy 'mixed', got {profile.mig_strategy!r}. "
+            f"The device plugin then advertises {GPU!r} only. Remove resource"
         )
     sharing = profile.sharing
     if sharing is None:
@@ -219,7 +219,7 @@ def _mig_resource(request: GpuRequest, profile: GpuProfile) -> str:
     if profile.mig_strategy == "none":
         raise GpuConstructsError(
             f"request.mig_profile {request.mig_profile!r} needs a profile with mig_strategy 'single' or 'mixed', "
-            "got 'none', with which the device plugin advertises whole GPUs only"
+            "got 'none'. The device plugin then advertises whole GPUs only"
         )
     if profile.mig_strategy == "single" and not request.products:
         example = next((repr(board) for board, profiles in MIG_PROFILES.items() if request.mig_size in profiles), "...")

@@ -72,7 +72,8 @@ class GpuAllocation:
             pod_spec: Spec of the pod. The function does not change it.
             container: Name of the container. None: the first one that is not an init container.
             claim_template: Name of the ResourceClaimTemplate. Only needed if ``claim`` is not None.
-            visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs.
+            visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs, and
+                ``unmanaged`` allows it.
             names_runtime_class: Whether to set the runtime class. The pods of some custom resources have no field for
                 it.
 

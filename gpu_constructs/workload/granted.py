@@ -35,7 +35,10 @@ def claim_name_of(rendered: Mapping[str, Any]) -> str:
 
 
 def with_chart(access: ManifestAccess, target: ApiObject) -> ManifestAccess:
-    """Return an access with the chart of a HelmRelease that refers to it through another object of the app."""
+    """Return the options of ``GpuAccess`` with the name of the chart, if the object is a HelmRelease without this name.
+
+    Such a HelmRelease refers to its chart through another object of the app, for example an OCIRepository.
+    """
     if target.kind != "HelmRelease":
         return access
     made = target.to_json()

@@ -70,11 +70,12 @@ class ManifestAccess:
         pod_spec: Path of the pod specs in a kind that the library does not know, such as
             ``spec.groups[*].template.spec``.
         shared_memory: Size of ``/dev/shm`` in that container, as a quantity. None: the size stays as it is.
-        visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in that container.
+        visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in that container, and ``unmanaged`` allows it.
         strategy: Update strategy to set, or ``one-at-a-time`` or ``unchanged``, with the same meaning as in
             ``GpuAccess``.
         ignore_rules: Codes of rules that ``synth`` does not check for the object.
-        chart: Name of the chart of a HelmRelease that refers to it through another object of the app.
+        chart: Name of the chart of a HelmRelease, if the HelmRelease refers to its chart through another object of the
+            app; otherwise None.
     """
 
     allocation: GpuAllocation

@@ -48,7 +48,8 @@ class PlainWorkload:
         pod_spec: Spec of the pod without the fields for GPUs. Its first container gets the GPUs.
         mounts: Volumes of the pod.
         allocation: Kubernetes fields for the GPU request.
-        visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs.
+        visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs, and
+            ``unmanaged`` allows it.
         ports: Port numbers by name.
     """
 
@@ -75,7 +76,7 @@ class PlainWorkload:
 
     @property
     def holder(self) -> dict[str, Any]:
-        """Container of the pod spec that gets the GPUs."""
+        """The container that gets the GPUs, as in the pod spec."""
         container: dict[str, Any] = self.pod_spec["containers"][0]
         return container
 

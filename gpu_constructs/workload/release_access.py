@@ -26,7 +26,9 @@ def is_release(manifest: Mapping[str, Any]) -> bool:
 
 
 def counted(manifest: Mapping[str, Any], chart: str | None) -> list[tuple[Release, Workload]]:
-    """Return the workloads of a Helm release that the library knows, each with its release.
+    """Return the workloads that a Helm release creates, each with the release.
+
+    The result omits workloads that the values switch off, and releases with a chart that the library does not know.
 
     Args:
         manifest: HelmRelease or Application.
@@ -93,7 +95,7 @@ def with_workloads(
 
 
 def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a changed workload with an affinity instead of a node selector, if its chart has no node selector."""
+    """Return a workload with an affinity in place of its node selector, if its chart has no key for a node selector."""
     pod = pod_path(workload.manifest["kind"])
     selected = get(made, (*pod, "nodeSelector"))
     if not selected or "nodeSelector" in workload.row["pod"]:
@@ -105,7 +107,10 @@ def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[s
 
 
 def _with_changes(values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return values with the changed fields of a workload, at the first path of each field."""
+    """Return Helm values with the changed fields of a workload.
+
+    If the chart reads a field from several keys of the values, the function changes the first of these keys.
+    """
     made = in_fields_of_chart(workload, made)
     values, made = _with_gpus(values, workload, made) if workload.gpus else (values, made)
     written: list[Field] = []
@@ -120,7 +125,10 @@ def _with_changes(values: Mapping[str, Any], workload: Workload, made: Mapping[s
 
 
 def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> Any:
-    """Return the new value of a field in the form of the chart. Values of lists stay, and new items follow them."""
+    """Return the new value of a pod field in the form that the chart expects, a list or a mapping.
+
+    For environment variables and tolerations, the items that the user set stay, and the new items follow them.
+    """
     if field.target[-1] not in _ADDED:
         return new
     given, added = field.stated(workload.values), [one for one in new if one not in (old or ())]
@@ -132,7 +140,10 @@ def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> A
 def _with_gpus(
     values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return values with the new GPUs as an amount and a resource, and the workload without these GPUs."""
+    """Return Helm values with the new GPU limit in the keys that the chart has for GPUs, and the workload without it.
+
+    For example, a chart can have a key for the number of GPUs and a key for the name of the resource.
+    """
     resources = (*pod_path(workload.manifest["kind"]), "containers", 0, "resources")
     before, after = (dict(mapping(get(one, (*resources, "limits")))) for one in (workload.manifest, made))
     for resource in [one for one in after if one not in before and "/" in one]:

@@ -80,7 +80,10 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
 
 
 def rules_of_features_have_a_reader(facts: Facts) -> Iterator[Finding]:
-    """Find NodeFeatureRules and NodeFeatures in an app that neither installs nor declares their reader (R32)."""
+    """Find NodeFeatureRules and NodeFeatures in an app without Node Feature Discovery, which reads them (R32).
+
+    The app can create Node Feature Discovery or declare it.
+    """
     charts = str([*facts.of_kind(("helm.toolkit.fluxcd.io", "HelmRelease"), ("argoproj.io", "Application"))])
     if (
         facts.bringing("node-feature-discovery")
@@ -117,7 +120,10 @@ def _is_of_another_device(label: str) -> bool:
 
 
 def _discovery(facts: Facts) -> tuple[int, ...]:
-    """Return the index of the first construct that runs Node Feature Discovery. Empty if there is no such construct."""
+    """Return the index of the first construct that runs Node Feature Discovery, as a tuple with one number.
+
+    The tuple is empty if there is no such construct.
+    """
     return tuple(index for index, offer in enumerate(facts.provided) if offer.nfd_labels is not None)[:1]
 
 
@@ -221,7 +227,11 @@ def _repelled(
     is_for_each: bool,
     is_certain: bool = True,
 ) -> Iterator[Finding]:
-    """Yield a problem for a taint that keeps a DaemonSet away from a node, or other pods away from all nodes."""
+    """Yield a problem if pods do not tolerate the taints of nodes.
+
+    For the pods of a DaemonSet (``is_for_each``), one node with such a taint is a problem. For other pods, there is a
+    problem only if all nodes have such a taint.
+    """
     repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
     from_all = {node for node, _ in repelling} == {node for node, _ in nodes}
     if not repelling or not (is_for_each or from_all):

@@ -89,9 +89,10 @@ def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
 
 
 def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
-    """Return groups of the pods that request GPUs: by namespace, and by namespace and label.
+    """Return the pods that request GPUs, grouped by namespace, and also by namespace and label.
 
-    The groups make the search for the pods of a disruption budget fast.
+    For example, the key ``("ai", "app", "chat")`` contains the pods in the namespace ``ai`` with the label
+    ``app=chat``. The groups make the search for the pods of a PodDisruptionBudget fast.
     """
     pods: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
     for pod in facts.gpu_pods:
@@ -103,7 +104,7 @@ def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
 def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
     """Find PodDisruptionBudgets that allow no eviction (R17).
 
-    A drain of a node with such a pod never ends.
+    A drain of a node never ends if a pod of such a budget runs there.
     """
     pods = _pods_by_label(facts)
     for index, budget in facts.of_kind(("policy", "PodDisruptionBudget")):

@@ -1,4 +1,7 @@
-"""Parts that both admission policies use: the Kubernetes release that they need, the binding, and selectors."""
+"""Parts that both admission policies use, such as their bindings and namespace selectors.
+
+One policy sets the runtime class of GPU pods, and the other policy checks which GPUs are visible in pods.
+"""
 
 from __future__ import annotations
 

@@ -61,10 +61,11 @@ class DenyVisibleDevicesOverride(GpuObject):
             name: Name of the policy and its binding.
             runtime_class: Name or object of the class that selects the NVIDIA runtime, or a list of them. By default
                 ``nvidia`` and the other classes of the GPU Operator, ``nvidia-cdi`` and ``nvidia-legacy``.
-            require_gpu_request: Whether to deny a pod with such a runtime class if no container requests a GPU resource
-                that the device plugin of the app advertises, or any NVIDIA GPU resource if the app has no plugin. CUDA
-                images set NVIDIA_VISIBLE_DEVICES=all, so such a pod sees every GPU of its node, and its manifest does
-                not show it. The policy then also denies a pod with such a class that sets ``nodeName``: the kubelet
+            require_gpu_request: Whether to deny a pod with such a runtime class if no container requests a GPU
+                resource. The policy accepts the GPU resources that the device plugin of the app advertises. Without a
+                device plugin in the app, it accepts all NVIDIA GPU resources. CUDA images set
+                NVIDIA_VISIBLE_DEVICES=all, so a pod without a request sees every GPU of its node, and its manifest does
+                not show this. The policy then also denies a pod with such a class that sets ``nodeName``: the kubelet
                 drops a request for an extended resource that its node does not have, and starts the pod.
             deny_env_from: Whether to deny ``envFrom`` in pods with such a runtime class, in containers that do not set
                 NVIDIA_VISIBLE_DEVICES themselves. A policy cannot read the ConfigMap or Secret. False by default,
