@@ -314,7 +314,10 @@ def _fits(board: str | None, layout: frozenset[tuple[str, int]]) -> bool:
 
 
 def _place(board: str | None, wanted: Sequence[str], layouts: list[dict[str, int]], steps: Iterator[int]) -> bool:
-    """Assign each MIG device to a board, and add it to ``layouts``. Return whether the search finds an assignment."""
+    """Assign each MIG device to a board, and count the device in ``layouts``. Return whether an assignment exists.
+
+    The result is also False if the search takes too many steps.
+    """
     if not wanted:
         return True
     profile, *rest = wanted

@@ -354,7 +354,8 @@ def _tolerations(placement: Mapping[str, Any]) -> list[str]:
 def nodes_in_common(facts: Facts, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Check whether one node can run the pods of two DaemonSets.
 
-    The result is False if each DaemonSet runs on at least one node that the app declares, and no such node runs both.
+    The result is False in two cases: the node selections of the pods contradict each other, or each DaemonSet runs on
+    nodes that the app declares, but no declared node runs both.
 
     Args:
         facts: Facts about the app.

@@ -48,7 +48,7 @@ class _Bound:
 
     @property
     def counts(self) -> tuple[str, str] | None:
-        """Which container amounts the limit counts: the section of ``resources`` and the resource name.
+        """The container amounts that the limit counts: a section of ``resources`` and a resource name.
 
         For example, ``("requests", "cpu")``. None if the limit does not count amounts of containers.
         """

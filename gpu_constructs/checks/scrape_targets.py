@@ -88,9 +88,10 @@ def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> boo
 
 
 def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
-    """Return a metrics endpoint of a pod with the number of its port.
+    """Return a metrics endpoint of a pod, with the number of its port.
 
-    The result has the number of a named port, so that equal endpoints result in equal values.
+    If the scrape object contains the name of a port, the result has the number of this port. So two scrape objects for
+    the same endpoint have equal results.
     """
     ports = [one for container in containers(pod.spec) for one in container.get("ports") or ()]
     number = next((one.get("containerPort") for one in ports if port is not None and port == one.get("name")), port)

@@ -68,7 +68,10 @@ positive = partial(whole_number, minimum=1)
 
 
 def matching(pattern: str, meaning: str) -> Callable[[str, str], None]:
-    """Return a check that a text matches a regular expression. Its error message states ``meaning``."""
+    """Return a check that a text matches a regular expression.
+
+    The argument ``meaning`` completes the error message, for example ``be a DNS label`` in "name must be a DNS label".
+    """
     form = re.compile(pattern)
 
     def check(field: str, got: str) -> None:
@@ -111,7 +114,10 @@ quantity = matching(
 
 
 def each_matching(pattern: str, meaning: str) -> Check:
-    """Return a check that all texts of a list match a regular expression. Its error message states ``meaning``."""
+    """Return a check that all texts of a list match a regular expression.
+
+    The argument ``meaning`` completes the error message, as in ``matching``.
+    """
     form = re.compile(pattern)
 
     def check(field: str, got: Sequence[str]) -> None:
@@ -209,7 +215,7 @@ def each(check: Check, field: str, got: Sequence[Any]) -> None:
 
 
 def entries(check: Check, key_check: Check | None = None) -> Check:
-    """Return a check for mappings. It applies one check to each value, and another check, if any, to each key."""
+    """Return a check for mappings. It applies ``check`` to each value, and ``key_check``, if any, to each key."""
 
     def checked(field: str, got: Mapping[str, Any]) -> None:
         for key, value in got.items():
@@ -221,7 +227,7 @@ def entries(check: Check, key_check: Check | None = None) -> Check:
 
 
 def unless(allowed: str, check: Check) -> Check:
-    """Return a check that accepts one word without a check, and applies another check to all other values."""
+    """Return a check that accepts the word ``allowed``, and applies ``check`` to all other values."""
 
     def checked(field: str, got: str) -> None:
         if got != allowed:
@@ -317,7 +323,10 @@ def snake(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def hint(owner: Any, name: str) -> Any:
-    """Return the type annotation of one attribute of a class. To read all annotations would be slower."""
+    """Return the type annotation of one attribute of a class.
+
+    The function is faster than a function that reads all annotations of the class.
+    """
     holder = next(each for each in getattr(owner, "__mro__", (owner,)) if name in inspect.get_annotations(each))
     one = types.SimpleNamespace(__annotations__={name: holder.__annotations__[name]})
     return typing.get_type_hints(one, vars(sys.modules[holder.__module__]))[name]
@@ -356,7 +365,7 @@ def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str =
 
 
 def refuse_first(conflicts: Iterable[Conflict]) -> None:
-    """Raise an error for the first condition that is true, with the message of this condition.
+    """Raise an error with the message of the first condition that is true. Return if all conditions are false.
 
     Raises:
         GpuConstructsError: One of the conditions is true.

@@ -177,7 +177,7 @@ class Value:
         return int(number)
 
     def items(self) -> dict[str, Value]:
-        """Return the values of a mapping by key. Raise an error if a key occurs twice."""
+        """Return the values in a YAML mapping by key. Raise an error if a key occurs twice."""
         if not isinstance(self.node, yaml.MappingNode):
             raise self.refuse(f"{self.path or 'the file'} must be a mapping, got {self.shown}")
         found: dict[str, Value] = {}
@@ -196,7 +196,7 @@ class Value:
         return found
 
     def members(self, keys: Sequence[str], where: str = "") -> dict[str, Value]:
-        """Return the values of a mapping that are not null, by key. Raise an error if a key is not allowed."""
+        """Return the values in a YAML mapping that are not null, by key. Raise an error if a key is not allowed."""
         members = self.items()
         for key, member in members.items():
             if key not in keys:
@@ -204,7 +204,7 @@ class Value:
         return {key: member for key, member in members.items() if not member.is_null}
 
     def elements(self) -> list[Value]:
-        """Return the elements of a list."""
+        """Return the values in a YAML list."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.must_be("a list")
         return [

@@ -99,7 +99,7 @@ def merged(base: Any, over: Any) -> Any:
 def without(value: Any, place: str, prefix: str = "") -> Any:
     """Return a copy of a mapping or a list without the value at a path.
 
-    If the path has no value, the copy lacks the nearest existing value above the path.
+    For example, the path ``a.b`` removes ``b``. If ``a`` exists but contains no ``b``, the copy lacks ``a``.
 
     Args:
         value: Mapping or list.

@@ -103,7 +103,10 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield each mapping at a path of a manifest, with its complete path."""
+    """Yield each mapping at a path of a manifest, with its complete path.
+
+    The complete path has the actual keys and list indices in place of ``*``.
+    """
     if not steps:
         if isinstance(value, dict):
             yield done, value

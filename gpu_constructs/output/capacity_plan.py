@@ -34,8 +34,9 @@ class CapacityPlan(GpuConstruct):
 
     The plan compares the GPU requests of all objects of the app, including objects of other libraries, with an
     inventory of GPU nodes. It considers the slots that nodes advertise with sharing and MIG, node selectors, affinities
-    and taints. It also counts the extra pods of updates, and all pods of replicas and of trials. If the pods of a
-    workload can never run, the synth fails. The error states the reason for each node and a solution.
+    and taints. It also counts the extra pods during updates, all replicas of a workload, and the parallel trials of an
+    experiment. If the pods of a workload can never run, the synth fails. The error states the reason for each node and
+    a solution.
 
     Kubernetes counts slots but not GPU memory. The plan adds up the memory that pods state in ``GpuRequest(vram=...)``,
     and reports pods that do not fit together on one GPU.

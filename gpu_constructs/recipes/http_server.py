@@ -76,7 +76,7 @@ def startup_probe(path: str, seconds: int) -> Probe:
 def refuse_flags(
     words: Sequence[str], *, keyword_of: Mapping[str, str], fixed: Mapping[str, str], underscores: bool = False
 ) -> None:
-    """Raise an error if the user passes a flag that has a keyword, or that the recipe sets itself.
+    """Raise an error if the user passes a flag for which the recipe has a keyword, or that the recipe sets itself.
 
     Args:
         words: Command-line arguments of the user.

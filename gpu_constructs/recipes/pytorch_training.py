@@ -133,7 +133,10 @@ class TrainingJob:
         return replace(rendered, spec={**rendered.spec, "restartPolicy": policy})
 
     def manifests(self, rendered: RenderedPod, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return the object that runs the pods, after the objects that it refers to, by child ID."""
+        """Return the manifests of the training by construct ID.
+
+        The object that runs the pods comes last, after the objects to which it refers.
+        """
         template = {
             "metadata": {"labels": dict(rendered.metadata["labels"]), "annotations": POD_ANNOTATIONS},
             "spec": rendered.spec,

@@ -215,7 +215,7 @@ class RenderedPod:
     Attributes:
         metadata: Name, namespace and labels of the object that runs the pod. The pod has the same labels.
         spec: Spec of the pod.
-        beside: Objects that the pod needs, such as its ConfigMap, by child ID.
+        beside: Objects that the pod needs, such as its ConfigMap, by construct ID.
     """
 
     metadata: Mapping[str, Any]

@@ -59,7 +59,7 @@ class AppChecks:
         return remembered
 
     def _checked_once(self, render: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a replacement for a render method of cdk8s, so that the checks run only once for all charts."""
+        """Return a replacement for a render method of cdk8s that runs the checks once, not once for each chart."""
 
         @wraps(render)
         def rendered(*args: Any, **kwargs: Any) -> Any:

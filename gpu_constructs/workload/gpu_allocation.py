@@ -213,7 +213,11 @@ def _require_resource_of_device_plugin(request: GpuRequest) -> None:
 
 
 def _mig_resource(request: GpuRequest, profile: GpuProfile) -> str:
-    """Return the extended resource for the request's MIG profile. If there is none, return that of whole GPUs."""
+    """Return the name of the extended resource that a request without ``resource`` uses.
+
+    This is the resource of whole GPUs if the request has no MIG profile, or if the MIG strategy is ``single``.
+    Otherwise, it is the resource of the MIG profile.
+    """
     if request.mig_profile is None:
         return GPU
     if profile.mig_strategy == "none":

@@ -209,7 +209,10 @@ def _add(workload: PlainWorkload, container: Container, more: Mapping[str, str])
 
 
 def beside(workload: PlainWorkload) -> dict[str, dict[str, Any]]:
-    """Return the objects of a workload except the main object and the PersistentVolumeClaims, by child ID."""
+    """Return the objects of a workload, by construct ID.
+
+    The result omits the main object and the PersistentVolumeClaims.
+    """
     name, metadata = workload.metadata["name"], {**workload.metadata, "annotations": None}
     bare = {"apiVersion": "v1", "metadata": metadata}
     made: dict[str, dict[str, Any]] = {}

@@ -78,7 +78,9 @@ def _names(workload: Workload) -> list[str]:
 def with_workloads(
     manifest: Mapping[str, Any], chart: str | None, container: str | None, change: Change
 ) -> dict[str, Any]:
-    """Return the object of a Helm release with changes in the workloads that get GPUs.
+    """Return a HelmRelease or an Application with changes in the workloads that get GPUs, as Helm values.
+
+    The function ``change`` gets the manifest of a workload, and returns the changed manifest.
 
     Raises:
         GpuConstructsError: As for ``gpu_workloads``, or ``change`` raises the error.

@@ -220,9 +220,10 @@ def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
 
 
 def _without_attributes(facts: Facts) -> int | None:
-    """Return the index of a construct whose device plugin omits MIG attributes, such as ``.me``, from resource names.
+    """Return the index of a construct whose device plugin omits MIG attributes from resource names.
 
-    Return None if there is no such construct, or if another device plugin of the app includes the attributes.
+    For example, such a plugin advertises ``1g.10gb+me`` as ``nvidia.com/mig-1g.10gb``. Return None if there is no such
+    construct, or if another device plugin of the app includes the attributes.
     """
     named = [
         (index, one.names_mig_attributes) for index, offer in enumerate(facts.provided) for one in offer.gpu_offers
