@@ -64,8 +64,7 @@ class _Walk:
             size += self._size(item, depth + 1)
             if size > _MOST:
                 raise ValueError(
-                    f"contain at most {_MOST} values, got more. Remove some. A value that occurs in several "
-                    "places counts each time"
+                    f"contain at most {_MOST} values, got more (a value in two places counts twice). Remove some"
                 )
         self._open.remove(id(value))
         self._sizes[id(value)] = size

@@ -128,8 +128,7 @@ def test_a_shared_value_of_limited_size_is_accepted():
     shared = {"a": "b"}
     assert problem_of("values", {"one": shared, "two": [shared, shared], "three": affinity, "four": affinity}) is None
     assert problem_of("values", ninefold(5, {"a": "x"})) == (
-        "values must contain at most 100000 values, got more. Remove some. A value that occurs in several places "
-        "counts each time"
+        "values must contain at most 100000 values, got more (a value in two places counts twice). Remove some"
     )
     assert problem_of("values", ninefold(4, "x")) is None
 

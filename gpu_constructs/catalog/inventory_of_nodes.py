@@ -286,8 +286,8 @@ def _boards_of_mixed(
         listed = " and ".join(f"{count} x {profile!r}" for profile, count in devices.items())
         raise GpuConstructsError(
             f"mig_layout must be MIG devices that fit on the boards, got {listed} on {boards - undivided} x "
-            f"{board or 'an unknown board'}. The labels of the node can be old, so wait for the next update of "
-            "GPU Feature Discovery. Otherwise, describe the node as a GpuNode"
+            f"{board or 'an unknown board'}. The node labels can be old. Wait for their next update, or describe "
+            "the node as a GpuNode"
         )
     return {"mig_strategy": "mixed", "gpus": boards, "mig_layout": [*layouts, *[{}] * undivided]}
 

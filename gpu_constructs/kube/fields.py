@@ -68,10 +68,7 @@ positive = partial(whole_number, minimum=1)
 
 
 def matching(pattern: str, meaning: str) -> Callable[[str, str], None]:
-    """Return a check that a text matches a regular expression.
-
-    The argument ``meaning`` completes the error message, for example ``be a DNS label`` in "name must be a DNS label".
-    """
+    """Return a check that a text matches a pattern. The error message is "<field> must <meaning>, got <text>"."""
     form = re.compile(pattern)
 
     def check(field: str, got: str) -> None:
@@ -114,10 +111,7 @@ quantity = matching(
 
 
 def each_matching(pattern: str, meaning: str) -> Check:
-    """Return a check that all texts of a list match a regular expression.
-
-    The argument ``meaning`` completes the error message, as in ``matching``.
-    """
+    """Return a check that each text of a list matches a pattern, with the error message of ``matching``."""
     form = re.compile(pattern)
 
     def check(field: str, got: Sequence[str]) -> None:
@@ -323,10 +317,7 @@ def snake(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def hint(owner: Any, name: str) -> Any:
-    """Return the type annotation of one attribute of a class.
-
-    The function is faster than a function that reads all annotations of the class.
-    """
+    """Return the type annotation of one attribute of a class. To read all annotations of the class is slower."""
     holder = next(each for each in getattr(owner, "__mro__", (owner,)) if name in inspect.get_annotations(each))
     one = types.SimpleNamespace(__annotations__={name: holder.__annotations__[name]})
     return typing.get_type_hints(one, vars(sys.modules[holder.__module__]))[name]

@@ -216,8 +216,8 @@ def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
         access.check({"apiVersion": objects[0].api_version, "kind": objects[0].kind})
     raise GpuConstructsError(
         "the construct must contain a pod template that this library did not create, got "
-        f"{', '.join(sorted({one.kind for one in objects})) or 'no objects'}. Apply GpuAccess to the workload, or set "
-        "the path of its pods: GpuAccess(pod_spec='spec.….template.spec')"
+        f"{len(objects)} objects without one. Apply GpuAccess to the workload, or set the path of its pods: "
+        "GpuAccess(pod_spec='spec.….template.spec')"
     )
 
 

@@ -161,9 +161,8 @@ def test_whole_boards_and_mig_devices_have_their_own_sharing():
 def test_devices_that_do_not_fit_on_the_boards_are_rejected():
     labels = gpu(A100, 1, 0) | {"mig_strategy": "mixed"} | mig("4g.20gb", 2, "x")
     assert refusal(inventory, node(allocatable={"mig-4g.20gb": 2}, **labels)) == (
-        "node 'talos-1': mig_layout must be MIG devices that fit on the boards, got 2 x '4g.20gb' on 1 x "
-        "NVIDIA A100-SXM4-40GB. The labels of the node can be old, so wait for the next update of GPU "
-        "Feature Discovery. Otherwise, describe the node as a GpuNode"
+        "node 'talos-1': mig_layout must be MIG devices that fit on the boards, got 2 x '4g.20gb' on 1 x NVIDIA "
+        "A100-SXM4-40GB. The node labels can be old. Wait for their next update, or describe the node as a GpuNode"
     )
 
 
