@@ -1,4 +1,4 @@
-"""The conditions of a plan that answers "fits, if …", and the effect of rules between pods on the answers.
+"""The conditions under which the pods of a plan fit, and the effect of rules between pods, such as anti-affinity.
 
 A condition is a fact that the plan cannot check, for example a label that no node declares. A *consumer* is a workload
 as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until someone deletes them.

@@ -128,7 +128,7 @@ class Pods:
 
     @property
     def pods(self) -> int:
-        """Number of pods when all copies run."""
+        """Number of pods when all copies of the object run, for example all replicas."""
         return self.copies * self.pods_each
 
     @property

@@ -129,7 +129,7 @@ class BetweenPods:
         ]
 
     def _is_open(self, offered: Sequence[Offered], owner: int, key: str) -> bool:
-        """Check whether the plan does not know if a node that accepts the pods of a workload has a certain label."""
+        """Check whether a label is uncertain on at least one of the nodes that accept the pods of a workload."""
         taking = (at for kind in self._matching.takers[owner] for at in self._matching.kinds[kind])
         return any(offered[at].judge(Rule(key, "Exists")) is None for at in taking)
 

@@ -73,7 +73,7 @@ class Delivery:
         return {f"{object_suffix(name)}.{CHECKSUM}": sha256(text) for name, text in self.data.items()}
 
     def manifest(self, metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the ConfigMap with the files. Return None if the user creates it."""
+        """Return the ConfigMap with the configuration files of the plugin. Return None if the user creates it."""
         return None if self.data is None else config_map({**metadata, "name": self.config_map}, dict(self.data))
 
     def variables(self, *sections: type[Any], besides: Collection[str] = ()) -> dict[str, str]:

@@ -209,11 +209,11 @@ def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[P
 
 
 def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | None = None) -> Iterator[Field]:
-    """Yield the fields of a workload that one column of the table describes.
+    """Yield fields of a workload, each with the places in the Helm values that set it.
 
     Args:
         base: Path of the part of the object that contains the fields, such as the pod spec.
-        columns: For each field, the paths in the Helm values that set the field, separated by spaces.
+        columns: Paths in the Helm values by field, separated by spaces, as in the table ``charts.yaml``.
         at: Path of the workload in the Helm values.
         container: Path of the container in the Helm values. None (the default) for fields outside of a container.
     """

@@ -313,5 +313,5 @@ def _volumes(exporter: Exporter, settings: DcgmSettings) -> Volumes:
 
 def _three_quarters(memory: str) -> str:
     mebibytes = int(fields.amount(memory) * 3 / 4 / 2**20)
-    refuse_if(not mebibytes, "resources['limits']['memory']", "leave the exporter a few MiB", memory)
+    refuse_if(not mebibytes, "resources['limits']['memory']", "leave the exporter a few MiB of memory", memory)
     return f"{mebibytes}MiB"

@@ -323,7 +323,7 @@ def _resources(read: Reading) -> dict[str, Any] | None:
 def _check_resources(given: Any) -> None:
     memory = container_resources(given, default={}).get("limits", {}).get("memory", "1Gi")
     # The construct limits the Go runtime to three quarters of this, in MiB.
-    refuse_if(fields.amount(memory) * 3 / 4 < 2**20, "limits.memory", "leave the exporter a few MiB", memory)
+    refuse_if(fields.amount(memory) * 3 / 4 < 2**20, "limits.memory", "leave the exporter a few MiB of memory", memory)
 
 
 def _service_account(read: Reading, mapping: bool | PodMapping) -> str | None:

@@ -128,9 +128,10 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
 @cache
 def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
-    """Return each DCGM field of the predefined lists, with its metric and the name of the shortest list with it.
+    """Return the metric and the name of a predefined list for each DCGM field, by the name of the field.
 
-    The name of the list is None if the release does not know the field yet.
+    Of several lists with the field, the name is that of the shortest one. It is None if this release of the exporter
+    does not know the field yet.
     """
     number = release_number(release)
     found: dict[str, tuple[Metric, str | None]] = {}

@@ -35,10 +35,11 @@ class Terms:
 
     Args:
         series: Series of the exporter.
-        table: Terms of the table by name.
-        values: Text for each name. It replaces the name in a template unchanged.
-        facts: Facts about the exporter and the options by name, for the conditions of ``if``. Every ``Terms`` also has
-            the facts ``exporter`` (its dialect), ``job`` (whether it is known) and ``pods``.
+        table: Templates, choices and queries by the name that stands for them in a template.
+        values: Fixed texts by the name that stands for them in a template.
+        facts: Facts about the exporter and the options by name. The condition ``if`` of a choice tests them. Three
+            facts always exist: ``exporter`` (kind of the exporter, for example ``dcgm``), ``job`` (whether the series
+            have a certain Prometheus job), and ``pods`` (whether the series name pods).
         options: Arguments of ``GpuSeries.query`` for all queries.
     """
 

@@ -289,8 +289,8 @@ def _check_address(field: str, got: str, schemes: Sequence[str] = ("https", "htt
     if "@" in got:
         shown = re.sub(r"//.*@", "//...@", got)
         raise GpuConstructsError(
-            f"{field} must not contain credentials or a digest, because many users can read manifests, got {shown!r}. "
-            "Keep credentials in a Secret of the cluster"
+            f"{field} must not contain '@', such as in credentials or a digest, got {shown!r}. Leave a digest out. "
+            "Keep credentials in a Secret of the cluster, because many users can read manifests"
         )
     try:
         parts = urlsplit(got)

@@ -255,8 +255,9 @@ class GpuOperator(ReadsHelmValues, GpuObject):
         """Main object of the delivery, for ``add_json_patch``."""
         if self.node.try_find_child("Default") is None:
             raise GpuConstructsError(
-                "api_object needs a delivery with a main object, got one that emits none. Use "
-                "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy, or change values=",
+                "api_object needs a delivery that emits an object of the operator, got one that emits none. Use "
+                "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy. To change the Helm "
+                "values, pass values=",
                 path=self.node.path,
             )
         return cdk8s.ApiObject.of(self)

@@ -167,7 +167,10 @@ def _conflicts_of_values(parameter: KatibParameter) -> Iterable[fields.Conflict]
 
 
 def combinations(parameters: Mapping[str, KatibParameter]) -> int | None:
-    """Return the number of combinations of values that ``grid`` tries. Return None if a double has no step."""
+    """Return the number of combinations of values that ``grid`` tries.
+
+    Return None if a parameter of type ``double`` has no step.
+    """
     choices = [parameter.choices for parameter in parameters.values()]
     return None if None in choices else prod(one for one in choices if one is not None)
 

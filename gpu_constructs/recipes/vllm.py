@@ -252,7 +252,7 @@ def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared:
         return None
     if budget.hundredths is None:
         raise GpuConstructsError(
-            f"request.vram of {budget.vram} needs the memory of the GPU. Set gpu_memory, such as '16303Mi' from "
+            f"request.vram of {budget.vram} needs the memory size of the GPU. Set gpu_memory, such as '16303Mi' from "
             "nvidia-smi, or a known board in request.products"
         )
     if budget.hundredths < 1:

@@ -56,7 +56,7 @@ class KernelModule(fields.Options):
     }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the module as a dict with the field names of the Talos machine configuration."""
+        """Return the kernel module as a dict with the field names of the Talos machine configuration."""
         return {"name": self.name, **({"parameters": list(self.parameters)} if self.parameters else {})}
 
 

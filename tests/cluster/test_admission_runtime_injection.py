@@ -150,7 +150,7 @@ def test_an_older_kubernetes_is_refused(chart, platform, shown):
 
 def test_a_platform_without_a_runtime_class_needs_one(chart):
     assert refusal(chart, platform=Kubernetes("1.36")) == (
-        "runtime_class must have a value on platform Kubernetes 1.36, which has no runtime class, got None. Set the "
+        "runtime_class must be set on platform Kubernetes 1.36, because the platform has no default, got None. Set the "
         "runtime class to inject"
     )
     given = NvidiaRuntimeClass(chart, "runtime", name="nvidia-cdi")

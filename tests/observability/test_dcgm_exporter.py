@@ -329,7 +329,7 @@ def test_the_go_runtime_stays_within_three_quarters_of_the_memory_limit():
 
 def test_a_refused_memory_limit_leaves_the_chart_as_it_was(chart):
     quantity = "must be a Kubernetes quantity like '500m' or '16Gi'"
-    few = "must leave the exporter a few MiB"
+    few = "must leave the exporter a few MiB of memory"
     for memory, problem in {"900Ki": few, "1398101": few, "lots": quantity, "1 GiB": quantity, "": quantity}.items():
         with pytest.raises(GpuConstructsError) as refused:
             DcgmExporter(chart, "exporter", resources={"limits": {"memory": memory}})

@@ -225,7 +225,7 @@ class _Everyone:
     def _meant(self, index: int, term: Mapping[str, Any], what: str) -> set[int]:
         """Return the indices of the GPU workloads that an affinity term selects.
 
-        The function adds a condition if the plan cannot check the term.
+        If the plan cannot check the term, the function adds a condition to the plan.
         """
         selected = self._selected(term, self._pods[index])
         if is_of_revision(term):

@@ -31,11 +31,11 @@ def is_installed() -> bool:
 
 
 def solve(part: Part) -> tuple[Answer, Filling | None]:
-    """Return whether all items of one part of a problem fit, and for ``yes`` the content of each bin.
+    """Return whether all items of one part of a problem fit. If they do, also return the content of each bin.
 
     Returns:
-        The answer, and for ``yes`` the places of all items. The answer is ``undecided`` if the solver is missing or
-        gave up.
+        The answer, and the content of each bin for the answer ``yes``. The answer is ``undecided`` if the solver is
+        missing or gave up.
     """
     kinds = [kind for kind, one in part.bins.items() for _ in range(one.count)]
     firsts = {kind: kinds.index(kind) for kind in part.bins if kind in kinds}

@@ -110,7 +110,7 @@ def _is_of_gpus(label: str) -> bool:
 
 
 def _is_of_gpu_nodes(label: str) -> bool:
-    """Check whether only nodes with GPUs of NVIDIA have a node label."""
+    """Check whether only nodes with GPUs of NVIDIA can have a given label."""
     return label.startswith(_OF_GPU_NODES) and not _is_of_another_device(label)
 
 

@@ -85,7 +85,7 @@ class GpuRuntimeInjection(GpuObject):
         runtime = runtime_class_name(runtime_class, platform)
         if runtime is None:
             raise GpuConstructsError(
-                f"runtime_class must have a value on platform {platform}, which has no runtime class, got None. Set "
+                f"runtime_class must be set on platform {platform}, because the platform has no default, got None. Set "
                 "the runtime class to inject"
             )
         if flavor == "kubernetes":
