@@ -226,9 +226,9 @@ def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping
 
 
 def _memory(label: str, model: GpuModel | None) -> dict[str, str]:
-    """Return the memory of a board that a node label states, as the option ``vram``.
+    """Return the option ``vram`` with the memory of a board from a node label.
 
-    Return an empty dict if ``model`` states the same memory or less.
+    Return no option if the catalog of boards states the same memory or less for ``model``.
     """
     mib, known = _number(label), None if model is None else model.vram_mib
     return {"vram": f"{mib}Mi"} if mib and (known is None or mib < known) else {}

@@ -143,7 +143,7 @@ def _is_shared_by_all(facts: Facts, sharing: Sharing) -> bool:
 
 
 def _advertised(sharing: Sharing) -> Sharing:
-    """Return sharing settings for a comparison, with a fixed value for ``fail_requests_greater_than_one``.
+    """Return sharing settings for a comparison, without the effect of ``fail_requests_greater_than_one``.
 
     This setting changes neither metrics nor labels.
     """

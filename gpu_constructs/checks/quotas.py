@@ -98,8 +98,8 @@ def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> 
                 yield Finding(
                     pod.index,
                     f"the API server would reject the pods: container {container.get('name')!r} does not set "
-                    f"{section}[{resource!r}], which {{0}} requires of every container of namespace "
-                    f"{namespace_of(pod.manifest)!r} with {key!r}. Set it, or set a default with "
+                    f"{section}[{resource!r}], but {{0}} limits {key!r}, so each container of namespace "
+                    f"{namespace_of(pod.manifest)!r} must set it. Set it, or set a default with "
                     "GpuNamespace(limit_range=ContainerLimits(default=...))",
                     (index,),
                 )

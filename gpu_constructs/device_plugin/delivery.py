@@ -249,15 +249,17 @@ def _needs(
     defaults: Flags,
     may_use: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    """Return the features and paths that the pods need, as arguments of ``Delivery``.
+    """Return what the pods need to run with their configuration files, such as rights and mounts.
+
+    The keys of the result are arguments of ``Delivery``.
 
     Args:
-        flags: Flags in the files.
-        uses: Features that the files enable or can enable.
+        flags: Flags in the configuration files.
+        uses: Features that the configuration files enable, or that a node label can enable.
         env: Environment variables with the settings that no file contains.
         platform: Platform of the nodes.
         defaults: Default settings of the chart.
-        may_use: Features that external files can enable.
+        may_use: Features that configuration files which the app does not contain can enable.
 
     Raises:
         GpuConstructsError: The platform does not support a feature, or the files of one pod set different paths.

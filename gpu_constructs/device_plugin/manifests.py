@@ -207,7 +207,7 @@ def _gpu_feature_discovery(
 ) -> Manifests:
     """Return the objects of GPU Feature Discovery by construct ID.
 
-    They are a ServiceAccount, a Role, a RoleBinding, and a DaemonSet for each item of ``served``.
+    They are a ServiceAccount, a Role, a RoleBinding, and a DaemonSet for each configuration in ``served``.
 
     The pods write one NodeFeature object for each node, and mount no path of the host. They have rights on NodeFeature
     objects of their namespace only. With config-manager, they can also read nodes.

@@ -305,9 +305,9 @@ class Facts:
         return frozenset(one for one in self.selected_labels if is_of_a_source(one) and not self.publishes(one))
 
     def _is_declared(self, manifest: Manifest) -> bool:
-        """Check whether a construct emits the object.
+        """Check whether a construct of this library with Node Feature Discovery emits the object.
 
-        If so, ``provided`` already contains the node labels that its pods publish.
+        The construct then declares the node labels that the pods of the object publish.
         """
         is_ours = labels_of(manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         return is_ours and bool(self.bringing("node-feature-discovery"))
@@ -373,7 +373,7 @@ class Facts:
 
     @cached_property
     def _shared(self) -> dict[str, tuple[int, Sharing]]:
-        """Sharing settings by resource, each with the index (in ``provided``) of the construct that advertises it."""
+        """Sharing settings of each advertised resource, with the index of its construct in ``provided``."""
         shared: dict[str, tuple[int, Sharing]] = {}
         for provider, offer in enumerate(self.provided):
             for resource, sharing in offer.gpu_resources.items():

@@ -48,7 +48,7 @@ class Finding:
 
         Args:
             object_path: Function that returns the construct path of a manifest.
-            provider_path: Function that returns the construct path for an index in ``providers``.
+            provider_path: Function that returns the construct path for an index in the attribute ``providers``.
             finder: Name of the check, for a problem that concerns no object and no construct; empty by default.
         """
         named = [*map(object_path, self.others), *map(provider_path, self.providers)]

@@ -188,7 +188,8 @@ def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
 def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the requests and limits of a container in Helm values, without invalid amounts.
 
-    Return None if no amount is valid. Drop GPUs with a warning, also in strict mode.
+    Return None if no amount is valid. An amount of GPUs never raises an error: the result omits it, and the user gets a
+    warning.
     """
     kept: dict[str, dict[str, Any]] = {}
     for section, amounts in given.items():

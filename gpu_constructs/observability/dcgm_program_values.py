@@ -143,7 +143,7 @@ def _from_file(
 def _of_image(read: Reading, path: str, file: str) -> tuple[Metric, ...]:
     listed = metric_set("default", read.release)
     if file not in (_DEFAULT_FILE, _PROFILING_FILE):
-        read.refuse(path, f"must name a list of the image or of extraConfigMapVolumes, got {file!r}")
+        read.refuse(path, f"must be a metrics file of the image or of extraConfigMapVolumes, got {file!r}")
     if file != _DEFAULT_FILE or of_chart(read).chart_file == file.rpartition("/")[2]:
         return listed
     field = of_chart(read).default_file_pcie

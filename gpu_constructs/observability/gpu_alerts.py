@@ -155,7 +155,9 @@ def _check_alert_labels(labels: Mapping[str, str]) -> None:
                 f"{label!r}"
             )
         if label in ("severity", "alertname"):
-            raise GpuConstructsError(f"alert_labels must not contain {label!r}. Pass severities for another severity")
+            raise GpuConstructsError(
+                f"alert_labels must not contain {label!r}. To change the severity of an alert, pass severities="
+            )
 
 
 def _check_name(field: str, what: str, given: str, way_out: str) -> None:

@@ -81,9 +81,8 @@ def check_collection(
     if not collect_interval_seconds and collect_timeout_seconds >= WRITE_TIMEOUT_SECONDS:
         raise GpuConstructsError(
             f"collect_timeout_seconds must be below {WRITE_TIMEOUT_SECONDS} if the exporter reads GPUs at each "
-            f"scrape, because it ends answers after that time, got {collect_timeout_seconds}. Set "
-            "collect_interval_seconds to read in the "
-            "background"
+            f"scrape, because it ends an HTTP response after that time, got {collect_timeout_seconds}. Set "
+            "collect_interval_seconds to read in the background"
         )
 
 

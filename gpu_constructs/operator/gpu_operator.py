@@ -341,7 +341,7 @@ def _manifests(
     told: Mapping[str, Any],
     platform: Platform,
 ) -> dict[str, dict[str, Any]]:
-    """Return the objects of the delivery by construct ID. ``Default`` is the main object."""
+    """Return the objects that install the operator, by construct ID. ``Default`` is the main one."""
     labels = object_labels(selector_labels(name=CHART, instance=id, component=CHART))
     release = Release(
         name=release_name, namespace=namespace, chart_version=operator.version, values=told, labels=labels

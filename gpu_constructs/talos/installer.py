@@ -266,7 +266,7 @@ class TalosSchematic(fields.Options):
         return hashlib.sha256(self.to_yaml().encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schematic as a dict with the field names of the factory."""
+        """Return the schematic as a dict with the field names of the Talos Image Factory."""
         customization: dict[str, Any] = {}
         if self.extra_kernel_args:
             customization["extraKernelArgs"] = list(self.extra_kernel_args)

@@ -229,7 +229,10 @@ def _is_met(rule: Mapping[str, Any], selector: Mapping[str, str]) -> bool:
 
 
 class ContainerMissingError(GpuConstructsError):
-    """The error if a pod does not have the named container, or has no containers. The user can still add containers."""
+    """The error if a pod lacks the named container, or has no containers.
+
+    The user can still add containers until synth.
+    """
 
 
 def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:

@@ -151,7 +151,7 @@ class Granted(ApiObject):
         return made
 
     def problems(self) -> list[str]:
-        """Return the errors of the rendering as texts. The list is empty if there are none."""
+        """Return the errors from the rendering of an object that gets GPUs, as texts. The list can be empty."""
         lost = [child.node.path for child in self.source.node.children]
         problems = [
             f"{path}: is a child of an object with GPUs, so it would not be in the manifests. Create it outside of "

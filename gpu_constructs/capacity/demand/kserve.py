@@ -177,7 +177,7 @@ def _canary_pods(predictor: Mapping[str, Any], own: Mapping[str, Any], canary: M
 def _several_nodes(
     manifest: Manifest, predictor: Mapping[str, Any], runtime: Mapping[str, Any], app: App
 ) -> Iterator[PodGroup]:
-    """Yield the head pod and the worker pods of a predictor on several nodes. KServe computes their GPUs."""
+    """Yield the head pod and the worker pods of a predictor on several nodes. KServe sets the number of their GPUs."""
     head_spec = _with_runtime(predictor, runtime)
     base, own = mapping(runtime.get("workerSpec")), mapping(predictor.get("workerSpec"))
     containers = _merged_containers(members(base.get("containers")), members(own.get("containers")))

@@ -109,8 +109,10 @@ class Packing:
         answer: Whether all items fit. ``yes`` and ``no`` are certain. ``undecided`` means that the solver gave up or is
             not installed.
         loads: Content of every bin. If not all items fit, the bins contain the items that a fast rule placed.
-        unplaced: Number of copies that are in no bin, by index of the item. Items without such copies have no entry.
-        shortage: Proof of the answer ``no``. None for other answers, and if no comparison of sums proves the answer.
+        unplaced: Number of copies that are in no bin, by index of the item. An item stands for several equal pods (its
+            copies). Items without such copies have no entry.
+        shortage: What the items need and the smaller amount that the bins have, as a proof of the answer ``no``. None
+            for other answers, and if the solver found ``no`` in another way.
     """
 
     answer: Answer

@@ -79,8 +79,8 @@ def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_
 def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
     """Yield the items, the largest first, each with the number of bins of each kind that the solver tries for it.
 
-    Bins of one kind are equal, so the solver does not need to try every bin for the first items. It is enough to try as
-    many bins as the item and all items before it have copies.
+    Bins of one kind are equal, so the solver does not need to try every bin for the first items. The number
+    is the sum of the copies of this item and of all items before it, because one bin for each copy is always enough.
     """
     largest = [max(sizes) or 1 for sizes in zip(*(one.size for one in part.bins.values()), strict=True)]
     before = dict.fromkeys(part.bins, 0)

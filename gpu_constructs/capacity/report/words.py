@@ -249,7 +249,7 @@ def holder(plan: PlanData, seat: Seat) -> str:
 
 
 def holders(plan: PlanData, planned: PlannedDevice, *, numbered: bool = False) -> list[str]:
-    """Return the names of the workloads on a device. If ``numbered`` is True, add their numbers in the picture."""
+    """Return the names of the workloads on a device, with their numbers if ``numbered`` is True."""
     return [f"{f'{number} ' * numbered}{holder(plan, seat)}" for number, seat in enumerate(planned.seats, 1)]
 
 

@@ -254,7 +254,7 @@ def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 pod.index,
                 f"requests {counted}, but has no memory budget. Annotate the object with {VRAM}, and request one slot "
-                "for each unit. GpuRequest(vram=...) does both if its GpuProfile has this sharing",
+                "for each unit of the budget. GpuRequest(vram=...) does both if its GpuProfile has sharing=",
                 providers=(provider,),
                 is_warning=True,
             )
