@@ -205,6 +205,9 @@ class Model:
                 return types.GetResponse(dict(made.data[name])), False
             case "cdk8s.ApiObject", "apiVersion" | "kind":
                 return types.GetResponse(made.data[name]), False
+            case "cdk8s.ApiObject", "apiGroup":
+                group, slash, _ = made.data["apiVersion"].partition("/")
+                return types.GetResponse(group if slash else "core"), False
             case "cdk8s.ApiObject", "name" if _metadata(made.data)["name"] is not None:
                 return types.GetResponse(_metadata(made.data)["name"]), False
         raise Unknown

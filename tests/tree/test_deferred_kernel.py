@@ -193,7 +193,7 @@ def shown(value, names):
 
 
 def suited_to(step, made):
-    """Return the constructs to which a step applies. One step in a few takes any construct."""
+    """Return the constructs to which a step applies."""
     if step in CHARTS:
         return [one for one in made if isinstance(one, App)]
     if step in MAKERS:
@@ -303,6 +303,7 @@ CASES = {
     "an object before its siblings from JavaScript": [("Manifest", 0, "b", 0), ("Include", 0, "c", 0)],
     "a chart whose name is not a label": [("Chart", 0, "Upper Case", 0), ("Manifest", 1, "b", 0)],
     "labels of a chart": [("Chart", 0, "b", 3), ("Manifest", 1, "c", 0), ("labels", 1, "", 0)],
+    "API groups": [("ApiObject", 0, "b", 0), ("ApiObject", 0, "c", 2), ("kind", 0, "", 0), ("kind", 1, "", 0)],
     "a version with two slashes": [("ApiObject", 0, "b", 1)],
     "a validation of the user": [("add validation", 1, "b", 0), ("add validation", 1, "b", 0)],
     "two default children": [
