@@ -84,11 +84,12 @@ def rules_of_features_have_a_reader(facts: Facts) -> Iterator[Finding]:
 
     The app can create Node Feature Discovery or declare it.
     """
-    charts = str([*facts.of_kind(("helm.toolkit.fluxcd.io", "HelmRelease"), ("argoproj.io", "Application"))])
+    # The values of a parent chart have the names of its charts as keys.
+    charts = {name for one in facts.releases for name in (one.release.chart, *one.release.values)}
     if (
         facts.bringing("node-feature-discovery")
         or f"{nfd_labels.DOMAIN}*" in facts.node_labels
-        or any(name in charts for name in ("node-feature-discovery", "gpu-operator", "nvidia-device-plugin"))
+        or charts & {"node-feature-discovery", "gpu-operator", "nvidia-device-plugin"}
     ):
         return
     for index, _ in facts.of_kind(*KINDS):
