@@ -1,7 +1,7 @@
 """The decorator ``dataclass``, which generates the methods of a class when the program first needs them.
 
-The decorator of the standard library generates and compiles them at the import, which takes most of the import time of
-this library. A program uses only a part of the classes.
+The decorator of the standard library generates and compiles them at the import. For all classes of this library, this
+takes about a fifth of the import time. A program uses only a part of the classes.
 """
 
 from __future__ import annotations

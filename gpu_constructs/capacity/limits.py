@@ -202,7 +202,7 @@ _STARTS: Mapping[VramVerdict, str] = {
 
 
 class MemoryProblems:
-    """Describes problems with GPU memory: pods that are too large for every GPU, and shared GPUs that may run out."""
+    """Describes problems with GPU memory: pods too large for every GPU, and shared GPUs whose memory may run out."""
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
@@ -278,7 +278,7 @@ class MemoryProblems:
             why, way = self._unknown(silent)
             reasons.append(why)
             ways.insert(0, way)
-        # Another problem already reports pods that are too large for every GPU. What remains is unknown memory.
+        # Another problem already reports pods that are too large for every GPU. This one reports unknown memory.
         start = _STARTS[verdict if is_open else "unknown"]
         yield Problem(kind="vram", subject=None, what=start, way_out=", or ".join(ways), details=tuple(reasons))
 

@@ -18,7 +18,6 @@ from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.catalog.nfd_labels import is_of_a_source
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.facts import publishing, selectors
-from gpu_constructs.facts.expanded import Expanded, expanded
 from gpu_constructs.facts.provided import Component, GpuNodes, GpuRuntime, Provided, is_among
 from gpu_constructs.facts.readable import (
     Manifest,
@@ -32,6 +31,7 @@ from gpu_constructs.facts.readable import (
     namespace_of,
     quantity,
 )
+from gpu_constructs.facts.release_workloads import ReleaseWorkloads, with_release_workloads
 from gpu_constructs.kube.pod_specs import (
     containers,
     containers_in_turn,
@@ -129,8 +129,8 @@ class Facts:
     inventory: GpuInventory | None = None
 
     @cached_property
-    def _expanded(self) -> tuple[list[Manifest], list[int], list[Expanded], int]:
-        return expanded(self.manifests)
+    def _expanded(self) -> tuple[list[Manifest], list[int], list[ReleaseWorkloads], int]:
+        return with_release_workloads(self.manifests)
 
     @property
     def objects(self) -> list[Manifest]:
@@ -151,7 +151,7 @@ class Facts:
         return self._expanded[1]
 
     @property
-    def releases(self) -> list[Expanded]:
+    def releases(self) -> list[ReleaseWorkloads]:
         """Helm releases of the app, with their workloads."""
         return self._expanded[2]
 

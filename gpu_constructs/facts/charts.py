@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from gpu_constructs.facts.helm_releases import Release
 from gpu_constructs.facts.readable import Manifest, mapping, members
+from gpu_constructs.kube import plain_data
 from gpu_constructs.kube.plain_data import merged
 from gpu_constructs.kube.pod_specs import Path, pod_spec_paths
 from gpu_constructs.kube.tables import table
@@ -50,12 +51,12 @@ class Field(NamedTuple):
             return _environment(given)
         if self.target[-1] == "image" and isinstance(given, Mapping):
             return f"{given['repository']}:{given['tag']}" if given.get("repository") and given.get("tag") else None
-        further = [item for place in self.added for item in members(get(values, place))]
+        further = [item for place in self.added for item in members(plain_data.at(values, place))]
         return [*members(given), *further] if further else given
 
     def stated(self, values: object) -> Any:
         """Return the value of the field as the Helm values state it, before the conversion for a Kubernetes object."""
-        return next((one for one in (get(values, place) for place in self.places) if one is not None), None)
+        return next((one for one in (plain_data.at(values, place) for place in self.places) if one is not None), None)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Workload:
     @property
     def pod(self) -> Mapping[str, Any]:
         """Spec of the pods."""
-        return mapping(get(self.manifest, pod_path(self.manifest["kind"])))
+        return mapping(plain_data.at(self.manifest, pod_path(self.manifest["kind"])))
 
     def covers(self, path: Path) -> bool:
         """Check whether the workload reflects the Helm value at a path.
@@ -135,7 +136,7 @@ def workloads(release: Release, annotations: Mapping[str, Any]) -> list[Workload
     for one in row["workloads"]:
         places = _all(values, one["at"])
         for at in places:
-            of_chart = put(values, at, merged(one.get("default", {}), get(values, at)))
+            of_chart = put(values, at, merged(one.get("default", {}), plain_data.at(values, at)))
             suffix = "" if len(places) == 1 and one["at"].endswith("*") else f"-{at[-1]}" if at else ""
             made.append(_workload(release, one, at, of_chart, own, suffix))
     return made
@@ -155,9 +156,14 @@ def _workload(
         suffix: End of the workload's name, if the table adds one.
     """
     chart = "" if release.chart in release.name else f"-{release.chart}"
-    names = {"release": release.name, "chart": chart, "name": mapping(get(values, at)).get("name"), "key": suffix}
+    names = {
+        "release": release.name,
+        "chart": chart,
+        "name": mapping(plain_data.at(values, at)).get("name"),
+        "key": suffix,
+    }
     name = row["names"].format(**names)
-    stated = get(values, _path(row["kind"], at)) if row["kind"][0] == "^" else row["kind"]
+    stated = plain_data.at(values, _path(row["kind"], at)) if row["kind"][0] == "^" else row["kind"]
     api_version, kind = _KINDS.get(str(stated).lower(), _KINDS["deployment"])
     metadata = {"name": name, "namespace": release.namespace, "annotations": annotations}
     pod = pod_path(kind)
@@ -192,8 +198,8 @@ def _workload(
 
 def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[Path]]:
     """Return the paths of a workload's containers in the Helm values: those that are on, and those switched off."""
-    each = [(*at, *one) for one in _all(get(values, at), path)]
-    off = [one for one in each if one != at and mapping(get(values, one)).get("enabled") is False]
+    each = [(*at, *one) for one in _all(plain_data.at(values, at), path)]
+    off = [one for one in each if one != at and mapping(plain_data.at(values, one)).get("enabled") is False]
     return [one for one in each if one not in off], off
 
 
@@ -204,7 +210,7 @@ def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[P
     """
     for text in row.get(column, ()):
         path, _, wanted = text.partition("=")
-        given = get(values, _path(path, at))
+        given = plain_data.at(values, _path(path, at))
         yield _path(path, at), given == wanted if wanted else given
 
 
@@ -234,7 +240,7 @@ def _path(text: str, at: Path, container: Path | None = None) -> Path:
 
 def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
     """Return the GPUs that Helm values request outside of the resources of a container, by resource."""
-    stated = {column: get(values, path) for column, path in columns.items()}
+    stated = {column: plain_data.at(values, path) for column, path in columns.items()}
     if not stated or stated.get("if", True) is not True or stated["count"] in (None, 0):
         return {}
     if stated.get("if_mig") is True:
@@ -251,16 +257,16 @@ def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifes
         return manifest
     pod = pod_path(manifest["kind"])
     limits, tolerations = (*pod, "containers", 0, "resources", "limits"), (*pod, "tolerations")
-    manifest = put(manifest, limits, {**gpus, **mapping(get(manifest, limits))})
+    manifest = put(manifest, limits, {**gpus, **mapping(plain_data.at(manifest, limits))})
     tolerated = [
         {"key": one, "operator": "Exists", "effect": "NoSchedule"} for one in gpus if row.get("tolerates_gpus")
     ]
-    return mapping(put(manifest, tolerations, [*tolerated, *members(get(manifest, tolerations))]))
+    return mapping(put(manifest, tolerations, [*tolerated, *members(plain_data.at(manifest, tolerations))]))
 
 
 def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -> Manifest | None:
     """Return the autoscaler of a workload. Return None if the Helm values switch it off."""
-    stated = {column: get(values, _path(path, at)) for column, path in (columns or {"if": "none"}).items()}
+    stated = {column: plain_data.at(values, _path(path, at)) for column, path in (columns or {"if": "none"}).items()}
     if not stated["if"]:
         return None
     name = {"name": manifest["metadata"]["name"]}
@@ -296,19 +302,11 @@ def _all(values: Any, path: str) -> list[Path]:
     return pod_spec_paths(mapping(values), path) if path else [()]
 
 
-def get(value: Any, path: Path) -> Any:
-    """Return the value at a path of keys and indices. Return None if the path does not exist."""
-    for step in path:
-        is_item = isinstance(value, list) and isinstance(step, int) and step < len(value)
-        value = value[step] if is_item else value.get(step) if isinstance(value, Mapping) else None
-    return value
-
-
 def put(value: Any, path: Path, new: Any) -> Any:
     """Return a copy of nested mappings and lists that has another value at a path of keys and indices."""
     if not path:
         return new
-    inner = put(get(value, path[:1]), path[1:], new)
+    inner = put(plain_data.at(value, path[:1]), path[1:], new)
     if isinstance(value, list):
         return [inner if index == path[0] else one for index, one in enumerate(value)]
     return {**mapping(value), path[0]: inner}

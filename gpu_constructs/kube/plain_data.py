@@ -72,13 +72,14 @@ def _key(field: str, key: object) -> str:
     return str.__str__(key)
 
 
-def at(value: Any, place: str | Sequence[str], default: Any = None) -> Any:
+def at(value: Any, place: str | Sequence[str | int], default: Any = None) -> Any:
     """Return the value at a path in nested mappings and lists. Return the default if the path has no value.
 
-    The path is a text with dots, or a list of keys.
+    The path is a text with dots, or a sequence of keys and of list indices.
     """
     for key in place.split(".") if isinstance(place, str) else place:
-        value = value.get(key) if isinstance(value, Mapping) else None
+        is_item = isinstance(value, list) and isinstance(key, int) and key < len(value)
+        value = value[key] if is_item else value.get(key) if isinstance(value, Mapping) else None
     return default if value is None else value
 
 

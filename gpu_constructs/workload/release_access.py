@@ -7,9 +7,10 @@ from itertools import chain
 from typing import Any
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.facts.charts import EMPTY, Field, Workload, get, known_charts, pod_path, put, workloads
+from gpu_constructs.facts.charts import EMPTY, Field, Workload, known_charts, pod_path, put, workloads
 from gpu_constructs.facts.helm_releases import APPLICATION, HELM_RELEASE, Release, releases
 from gpu_constructs.facts.readable import kind_of, mapping
+from gpu_constructs.kube import plain_data
 from gpu_constructs.kube.placement import label_is, with_node_alternatives
 from gpu_constructs.kube.pod_specs import containers
 from gpu_constructs.kube.yaml_text import yaml_text
@@ -99,12 +100,12 @@ def with_workloads(
 def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a workload with an affinity in place of its node selector, if its chart has no key for a node selector."""
     pod = pod_path(workload.manifest["kind"])
-    selected = get(made, (*pod, "nodeSelector"))
+    selected = plain_data.at(made, (*pod, "nodeSelector"))
     if not selected or "nodeSelector" in workload.row["pod"]:
         return made
     terms = [[label_is(label, value) for label, value in selected.items()]]
-    affinity = with_node_alternatives(get(made, (*pod, "affinity")), terms)
-    rest = {key: value for key, value in get(made, pod).items() if key != "nodeSelector"}
+    affinity = with_node_alternatives(plain_data.at(made, (*pod, "affinity")), terms)
+    rest = {key: value for key, value in plain_data.at(made, pod).items() if key != "nodeSelector"}
     return mapping(put(made, pod, {**rest, "affinity": affinity}))
 
 
@@ -118,7 +119,7 @@ def _with_changes(values: Mapping[str, Any], workload: Workload, made: Mapping[s
     written: list[Field] = []
     # The more general of two fields comes last in the table.
     for field in reversed(workload.fields):
-        old, new = get(workload.manifest, field.target), get(made, field.target)
+        old, new = plain_data.at(workload.manifest, field.target), plain_data.at(made, field.target)
         is_written = any(field.target[: len(one.target)] == one.target for one in written)
         if new not in EMPTY and new != old and not is_written:
             values = put(values, field.places[0], _in_form_of_chart(field, workload, old, new))
@@ -147,10 +148,10 @@ def _with_gpus(
     For example, a chart can have a key for the number of GPUs and a key for the name of the resource.
     """
     resources = (*pod_path(workload.manifest["kind"]), "containers", 0, "resources")
-    before, after = (dict(mapping(get(one, (*resources, "limits")))) for one in (workload.manifest, made))
+    before, after = (dict(mapping(plain_data.at(one, (*resources, "limits")))) for one in (workload.manifest, made))
     for resource in [one for one in after if one not in before and "/" in one]:
         for column, value in {"if": True, "count": after.pop(resource), "resource": resource}.items():
-            if column in workload.gpus and get(workload.values, workload.gpus[column]) != value:
+            if column in workload.gpus and plain_data.at(workload.values, workload.gpus[column]) != value:
                 values = put(values, workload.gpus[column], value)
-    rest = {**mapping(get(made, resources)), "limits": after}
+    rest = {**mapping(plain_data.at(made, resources)), "limits": after}
     return values, put(made, resources, {key: one for key, one in rest.items() if one})

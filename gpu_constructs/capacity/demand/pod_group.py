@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Pods
 from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.facts.readable import amounts, at, quantity, share
+from gpu_constructs.facts.release_workloads import IsGpu
 from gpu_constructs.kube.pod_specs import containers, most_at_once
 from gpu_constructs.records import dataclass, field
-
-IsGpu = Callable[[str], bool]
-"""Function that checks whether a resource consists of GPUs."""
 
 
 @dataclass(frozen=True, kw_only=True)

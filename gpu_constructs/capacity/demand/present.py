@@ -13,8 +13,8 @@ from gpu_constructs.capacity.consumer import Condition
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.copies import is_known, makes_pods
 from gpu_constructs.facts.app import Facts
-from gpu_constructs.facts.expanded import Expanded, gpus_named
 from gpu_constructs.facts.readable import Manifest, mapping, members, name_of, namespace_of
+from gpu_constructs.facts.release_workloads import ReleaseWorkloads, gpus_named
 from gpu_constructs.kube.kinds import BUILT_IN_GROUPS, group_of
 
 _ENDED = frozenset({"Complete", "Completed", "Failed", "Succeeded"})
@@ -96,7 +96,7 @@ def uncounted(facts: Facts) -> list[Condition]:
     return [*found, *(condition for one in facts.releases for condition in _of_release(one, app))]
 
 
-def _of_release(one: Expanded, app: App) -> Iterator[Condition]:
+def _of_release(one: ReleaseWorkloads, app: App) -> Iterator[Condition]:
     """Yield a condition for each value of a Helm release that requests GPUs for pods that the plan cannot count."""
     release, manifest = one.release, app.facts.objects[one.index]
     named = f"{manifest['kind']} {namespace_of(manifest)}/{name_of(manifest)}"

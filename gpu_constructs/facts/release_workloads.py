@@ -21,7 +21,7 @@ _WORDS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector"})
 
 
 @dataclass(frozen=True)
-class Expanded:
+class ReleaseWorkloads:
     """A Helm release of an app, with its workloads.
 
     Attributes:
@@ -52,7 +52,9 @@ class Expanded:
         return [(shown((*self.release.place, *path)), name) for path, name in named]
 
 
-def expanded(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int], list[Expanded], int]:
+def with_release_workloads(
+    manifests: Sequence[Manifest],
+) -> tuple[list[Manifest], list[int], list[ReleaseWorkloads], int]:
     """Return all objects of an app, including the workloads of its Helm releases.
 
     Returns:
@@ -66,7 +68,7 @@ def expanded(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int], 
         return next((one for one in same if name_of(one) == name), None)
 
     found = [
-        Expanded(index, release, workloads(release, annotations_of(manifest)))
+        ReleaseWorkloads(index, release, workloads(release, annotations_of(manifest)))
         for index, manifest in enumerate(objects)
         for release in releases(manifest, named)
     ]
