@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -62,7 +62,10 @@ class OutputFiles:
         outdirs: Output folders of the Apps (``App(outdir=...)``): ``root`` itself, or folders in it.
         program: Name of the program that writes the files. Files of another program stay unchanged. If a script writes
             two Apps to one folder in separate calls, the second App counts as another program, such as ``app.py-2``.
-        apps: Python ``id()`` of each App, to recognize the Apps in a later call.
+        apps: Python ``id()`` of each App, to recognize the Apps in a later call. The clusters of a fleet share one.
+        removes_beside: Whether the run also removes files below ``root`` that are outside ``outdirs``.
+        clusters: Names of clusters below ``root`` whose files the run does not remove, because another part of the run
+            writes them.
         texts: Text of each file, by path.
     """
 
@@ -70,6 +73,8 @@ class OutputFiles:
     outdirs: Sequence[Path]
     program: str
     apps: frozenset[int]
+    removes_beside: bool = True
+    clusters: Collection[str] = ()
     texts: dict[Path, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -81,7 +86,7 @@ class OutputFiles:
     @property
     def is_single(self) -> bool:
         """Whether the run has only one App, whose output folder is ``root``."""
-        return self.outdirs[0] == self.root
+        return list(self.outdirs) == [self.root]
 
     def folder(self, name: str, outdir: Path) -> Path:
         """Return the folder for files of an app that are not manifests, such as reports."""
@@ -121,56 +126,39 @@ class OutputFiles:
             for by, paths in others.items()
         ]
 
-    def _clean_up(self, temporary: Iterable[str], folders: Iterable[Path]) -> None:
-        with suppress(OSError):
-            for file in temporary:
-                Path(file).unlink(missing_ok=True)
-            for folder in folders:
-                _remove_empty_folders(folder, self.root)
-
-    def write(self) -> dict[str, Sequence[Path]]:
+    def write(self) -> Mapping[str, Sequence[Path]]:
         """Write the files that have changed, and remove files of earlier runs that this run does not write.
 
         Returns:
-            Paths of the files, by what happened to them: ``written``, ``unchanged``, ``removed`` or ``taken_over``.
-            ``taken_over`` files are files that this run replaced, although this library had not written them.
+            Paths of the files by what happened to them, as ``StagedFiles.commit`` returns them.
 
         Raises:
             PartlyWritten: If the operating system prevents a write or a removal.
         """
+        return self.stage().commit()
+
+    def stage(self) -> StagedFiles:
+        """Write the files that have changed under temporary names beside their final names.
+
+        Raises:
+            PartlyWritten: If the operating system prevents this. No temporary file remains.
+        """
         stale, _ = self._earlier()
         changed = [path for path, text in self.texts.items() if not _holds(path, text)]
-        foreign = [path for path in changed if path.exists() and _author(path) is None]
-        staged: dict[Path, str] = {}
-        replaced: list[Path] = []
-        removed: list[Path] = []
-        path = self.root
+        staged = StagedFiles(
+            root=self.root,
+            stale=stale,
+            taken_over=[path for path in changed if path.exists() and _author(path) is None],
+            unchanged=sorted(self.texts.keys() - set(changed)),
+            call=_Call(self.root, self.is_single, self.apps, frozenset(self.texts)),
+        )
         try:
             for path in changed:
-                self._stage(path, staged)
-            for path in changed:
-                os.replace(staged[path], path)
-                del staged[path]
-                replaced.append(path)
-            for path in stale:
-                path.unlink()
-                removed.append(path)
+                self._stage(path, staged.temporary)
         except OSError as error:
-            reason = (
-                f"{shown(path)}: synth cannot {'remove' if path in stale else 'write'} it: {error.strerror or error}"
-            )
-            outcome = {
-                "replaced": replaced,
-                "not replaced": changed[len(replaced) :],
-                "removed": removed,
-                "not removed": stale[len(removed) :],
-            }
-            raise PartlyWritten(reason, _outcome_in_words(outcome) if replaced or removed else []) from None
-        finally:
-            self._clean_up(staged.values(), {path.parent for path in (*changed, *stale)})
-        _calls.append(_Call(self.root, self.is_single, self.apps, frozenset(self.texts)))
-        unchanged = sorted(self.texts.keys() - set(changed))
-        return {"written": replaced, "unchanged": unchanged, "removed": removed, "taken_over": foreign}
+            staged.discard(changed)
+            raise PartlyWritten(_cannot("write", path, error), []) from None
+        return staged
 
     def _stage(self, path: Path, staged: dict[Path, str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -211,11 +199,19 @@ class OutputFiles:
                 yield from ((path, False) for path in outdir.glob(pattern))
             for folder, ending in sides:
                 yield from ((path, False) for path in self.folder(folder, outdir).glob(f"*{ending}"))
-        if self.is_single:
+        if self.is_single or not self.removes_beside:
             return
         beside = [f"{folder}/{depth}*{ending}" for folder, ending in sides for depth in ("", "*/")]
         for pattern in (*beside, f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
-            yield from ((path, True) for path in self.root.glob(pattern))
+            found = (path for path in self.root.glob(pattern) if self._cluster_of(path) not in self.clusters)
+            yield from ((path, True) for path in found)
+
+    def _cluster_of(self, path: Path) -> str:
+        """Return the name of the cluster to which a file below ``root`` belongs. Empty if it belongs to no cluster."""
+        first, *rest = path.relative_to(self.root).parts
+        if first not in FOLDERS:
+            return first if rest else ""
+        return rest[0] if len(rest) > 1 else ""
 
     def _calls_near(self) -> list[_Call]:
         """Return the earlier calls in this process that wrote to folders in which this run can remove files.
@@ -226,6 +222,84 @@ class OutputFiles:
         if running_script() is None:
             return []
         return [call for call in _calls if _looks_into(self, call) or _looks_into(call, self)]
+
+
+@dataclass
+class StagedFiles:
+    """The files of one call of ``synth`` before they replace the files of an earlier call.
+
+    Attributes:
+        root: Folder that contains all files.
+        stale: Files of an earlier run, which ``commit`` removes.
+        taken_over: Files that ``commit`` replaces, although this library did not write them.
+        unchanged: Files that already have their new text.
+        call: Record of the call, for later calls in the same process.
+        temporary: Path of each temporary file, by its final path.
+    """
+
+    root: Path
+    stale: Sequence[Path]
+    taken_over: Sequence[Path]
+    unchanged: Sequence[Path]
+    call: _Call
+    temporary: dict[Path, str] = field(default_factory=dict)
+
+    def commit(self) -> Mapping[str, Sequence[Path]]:
+        """Rename the temporary files to their final names, and remove the outdated files.
+
+        Returns:
+            Paths of the files, by what happened to them: ``written``, ``unchanged``, ``removed`` or ``taken_over``.
+            ``taken_over`` files are files that this run replaced, although this library had not written them.
+
+        Raises:
+            PartlyWritten: If the operating system prevents a write or a removal.
+        """
+        changed, replaced, removed = list(self.temporary), list[Path](), list[Path]()
+        path, verb = self.root, "write"
+        try:
+            for path in changed:
+                os.replace(self.temporary[path], path)
+                del self.temporary[path]
+                replaced.append(path)
+            verb = "remove"
+            for path in self.stale:
+                path.unlink()
+                removed.append(path)
+        except OSError as error:
+            outcome = {
+                "replaced": replaced,
+                "not replaced": changed[len(replaced) :],
+                "removed": removed,
+                "not removed": self.stale[len(removed) :],
+            }
+            details = _outcome_in_words(outcome) if replaced or removed else []
+            raise PartlyWritten(_cannot(verb, path, error), details) from None
+        finally:
+            self.discard(changed)
+        _calls.append(self.call)
+        return {
+            "written": replaced,
+            "unchanged": self.unchanged,
+            "removed": removed,
+            "taken_over": self.taken_over,
+        }
+
+    def discard(self, changed: Iterable[Path] = ()) -> None:
+        """Remove the temporary files, and the folders that are empty without them.
+
+        Args:
+            changed: Paths of more files whose folders can be empty; none by default.
+        """
+        with suppress(OSError):
+            folders = {path.parent for path in (*self.temporary, *changed, *self.stale)}
+            for file in self.temporary.values():
+                Path(file).unlink(missing_ok=True)
+            for folder in folders:
+                _remove_empty_folders(folder, self.root)
+
+
+def _cannot(verb: str, path: Path, error: OSError) -> str:
+    return f"{shown(path)}: synth cannot {verb} it: {error.strerror or error}"
 
 
 def _outcome_in_words(outcome: Mapping[str, Sequence[Path]]) -> list[str]:

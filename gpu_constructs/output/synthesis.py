@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -110,8 +110,18 @@ def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | 
             For ``app.py``, a test, or a notebook, the name is empty. Set it if two programs of the same name write to
             one folder.
     """
+    print_result(lambda: synthesize(*apps, strict=strict, program=program), quiet=quiet)
+
+
+def print_result(run: Callable[[], SynthesisReport], *, quiet: bool) -> None:
+    """Call a function that synthesizes, and print its report. If it finds problems, print them and exit with status 1.
+
+    Args:
+        run: Function that returns the report, or raises ``SynthesisError``.
+        quiet: Whether to omit the report.
+    """
     try:
-        report = synthesize(*apps, strict=strict, program=program)
+        report = run()
     except SynthesisError as error:
         print(error, file=sys.stderr)
         expect_nothing_more()
@@ -132,26 +142,21 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
     Raises:
         SynthesisError: If there is a problem. The error lists all problems.
     """
-    is_strict = _is_strict(strict)
+    heeds_warnings = is_strict(strict)
     output = output_files(apps, program)
     of_constructs = _warnings_of_constructs(apps)
     problems: list[str] = []
     warnings: list[str] = []
     for app in apps:
-        mark_rendered(app)
         # If there are several clusters, each message begins with the name of its cluster.
         cluster = f"{Path(app.outdir).name}: " if len(apps) > 1 else ""
-        with collected_rarely():
-            checked = examined(app)
-            found = list(checked.problems)
-            if checked.rendered is not None and not found:
-                found = add_files(checked, checked.rendered, output)
-        warnings += [cluster + warning for warning in checked.warnings]
+        found, of_checks = rendered_into(app, output)
+        warnings += [cluster + warning for warning in of_checks]
         problems += [cluster + problem for problem in found]
     if not problems:
         problems = output.problems()
         warnings += output.warnings()
-    _refuse([*problems, *(_heeded(of_constructs, warnings) if is_strict else ())])
+    _refuse([*problems, *(_heeded(of_constructs, warnings) if heeds_warnings else ())])
     warnings = list(dict.fromkeys(warnings))
     for warning in warnings:
         warn(warning)
@@ -164,6 +169,17 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
     return SynthesisReport(folder=f"{shown(output.root)}/", warnings=[*of_constructs, *warnings], **done)
 
 
+def rendered_into(app: App, output: OutputFiles) -> tuple[Sequence[str], Sequence[str]]:
+    """Render and check an app, and add its files to ``output``. Return the problems and the warnings."""
+    mark_rendered(app)
+    with collected_rarely():
+        checked = examined(app)
+        problems = checked.problems
+        if checked.rendered is not None and not problems:
+            problems = add_files(checked, checked.rendered, output)
+    return problems, checked.warnings
+
+
 def check_before_cdk8s(app: App) -> None:
     """Run the checks of ``synth`` before ``app.synth()`` of cdk8s writes files.
 
@@ -172,7 +188,7 @@ def check_before_cdk8s(app: App) -> None:
     """
     of_constructs = _warnings_of_constructs([app])
     checked = examined(app)
-    heeded = _heeded(of_constructs, checked.warnings) if _is_strict(False) else []
+    heeded = _heeded(of_constructs, checked.warnings) if is_strict(False) else []
     problems = list(dict.fromkeys([*checked.problems, *heeded]))
     if problems:
         raise RenderingError(problems)
@@ -180,7 +196,12 @@ def check_before_cdk8s(app: App) -> None:
         warn(warning)
 
 
-def _is_strict(strict: bool) -> bool:
+def is_strict(strict: bool) -> bool:
+    """Check whether warnings are errors, because of the argument or of the environment variable.
+
+    Raises:
+        SynthesisError: The argument or the variable has an invalid value.
+    """
     if not isinstance(strict, bool):
         raise SynthesisError([f"strict must be True or False, got {strict!r}"], outcome="")
     try:

@@ -158,6 +158,9 @@ def warnings_of(app: IConstruct) -> list[str]:
 def mark_rendered(app: App) -> None:
     """Record that the program has rendered an App. The program then ends without the warning about this App."""
     app.__dict__[_IS_RENDERED] = True
+    if app in _held:
+        # A program with many Apps can then free the memory of each one.
+        _held.remove(app)
 
 
 def running_script() -> Path | None:
@@ -178,12 +181,16 @@ def _take(app: App) -> None:
     app.__dict__[_IS_RENDERED] = False
     # At exit, Python no longer knows which file it ran.
     if running_script() is not None:
-        if not _held:
-            # JavaScript has already started. Exit handlers run in reverse order, so this one runs before it stops.
-            atexit.register(_warn_of_forgotten)
+        _warn_at_exit()
         _held.append(app)
     for name in ("synth", "synth_yaml"):
         setattr(app, name, _checked_first(app, getattr(app, name)))
+
+
+@cache
+def _warn_at_exit() -> None:
+    # JavaScript has already started. Exit handlers run in reverse order, so this one runs before it stops.
+    atexit.register(_warn_of_forgotten)
 
 
 def _checked_first(app: App, render: Callable[..., Any]) -> Callable[..., Any]:
