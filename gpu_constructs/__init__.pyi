@@ -51,6 +51,10 @@ from gpu_constructs.feature_discovery.node_feature_rule import NodeFeatureRule a
 from gpu_constructs.feature_discovery.rule_options import FeatureExpression as FeatureExpression
 from gpu_constructs.feature_discovery.rule_options import FeatureMatch as FeatureMatch
 from gpu_constructs.feature_discovery.rule_options import FeatureRule as FeatureRule
+from gpu_constructs.fleet.cluster import Cluster as Cluster
+from gpu_constructs.fleet.cluster import ClusterGroup as ClusterGroup
+from gpu_constructs.fleet.delivery import FleetDelivery as FleetDelivery
+from gpu_constructs.fleet.fleet import Fleet as Fleet
 from gpu_constructs.kube.container import Container as Container
 from gpu_constructs.kube.container import Probe as Probe
 from gpu_constructs.kube.credentials import not_a_secret as not_a_secret

@@ -381,6 +381,17 @@ def users_line() -> str:
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
+def with_users_line(error: BaseException) -> str:
+    """Return the message of an error, with the line of user code that called this library, such as ``app.py:12``."""
+    line, step = "", error.__traceback__
+    while step is not None:
+        code = step.tb_frame
+        if code.f_globals.get("__name__", "").partition(".")[0] not in _NOT_THE_USERS:
+            line = f" ({os.path.basename(code.f_code.co_filename)}:{step.tb_lineno})"
+        step = step.tb_next
+    return f"{error}{line}"
+
+
 def _users_frame() -> tuple[FrameType, int]:
     frame, level = sys._getframe(2), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:

@@ -38,31 +38,36 @@ def read(text: str, inventory: type[_Inventory]) -> _Inventory:
         GpuConstructsError: The text is not a valid inventory.
     """
     fields.of_type("text", text, str)
-    top = _InventoryFile().root(text)
+    top = InventoryFile().root(text)
     if top is None:
         raise GpuConstructsError("text is empty. Write a list of nodes, such as 'nodes: [{name: gpu-1}]'")
     try:
-        _check_names(top)
+        check_names(top, "nodes", "Use count: for equal nodes")
         made: _Inventory = top.struct(inventory)
     except Refused as refused:
         raise GpuConstructsError(refused.problem) from None
     return made
 
 
-def _check_names(top: Value) -> None:
-    """Raise if two nodes in a file have the same name."""
-    nodes = top.items().get("nodes")
+def check_names(top: Value, key: str, way_out: str) -> None:
+    """Raise if two elements of a list in a file have the same name.
+
+    Args:
+        top: Whole file.
+        key: Key of the list, such as ``nodes``.
+        way_out: Last sentence of the message, without a full stop.
+    """
+    listed = top.items().get(key)
     lines: dict[str, int] = {}
-    for node in nodes.elements() if nodes and isinstance(nodes.node, yaml.SequenceNode) else ():
-        name = node.items().get("name") if isinstance(node.node, yaml.MappingNode) else None
+    for element in listed.elements() if listed and isinstance(listed.node, yaml.SequenceNode) else ():
+        name = element.items().get("name") if isinstance(element.node, yaml.MappingNode) else None
         if name is None or not isinstance(name.node, yaml.ScalarNode):
             continue
         if name.node.value in lines:
-            raise node.refuse(
-                f"{node.path}.name must be unique, got {name.shown} as on line {lines[name.node.value]}. Use count: "
-                "for equal nodes"
+            raise element.refuse(
+                f"{element.path}.name must be unique, got {name.shown} as on line {lines[name.node.value]}. {way_out}"
             )
-        lines[name.node.value] = node.line
+        lines[name.node.value] = element.line
 
 
 def _sharing(value: Value) -> Sharing:
@@ -76,7 +81,7 @@ def _sharing(value: Value) -> Sharing:
     return made
 
 
-class _InventoryFile(Dialect):
+class InventoryFile(Dialect):
     """The rules of an inventory file: plain YAML without anchors."""
 
     deepest = 8

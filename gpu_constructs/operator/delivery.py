@@ -281,7 +281,7 @@ def flux_duration(field: str, given: timedelta | str) -> str:
     return text
 
 
-def _check_address(field: str, got: str, schemes: Sequence[str] = ("https", "http")) -> str:
+def check_address(field: str, got: str, schemes: Sequence[str] = ("https", "http")) -> str:
     """Return the path of an address that has only a scheme, a host and a path.
 
     The error for any other address does not contain its credentials.
@@ -306,7 +306,7 @@ def _check_address(field: str, got: str, schemes: Sequence[str] = ("https", "htt
 
 
 def _check_source(field: str, source: str) -> None:
-    path = _check_address(field, source, ("https", "http", "oci"))
+    path = check_address(field, source, ("https", "http", "oci"))
     if is_oci(source) and not _OCI_PATH.match(path):
         raise GpuConstructsError(
             f"{field} must name the chart in a registry without a tag, like {NVIDIA_OCI!r}, got {source!r}. The "
@@ -344,7 +344,7 @@ _CHECKS: fields.Checks = {
     "timeout": flux_duration,
     "retries": partial(fields.whole_number, minimum=-1, way_out="-1 has no limit, and 0 disables retries"),
     "depends_on": partial(fields.each, _check_dependency),
-    "destination_server": _check_address,
+    "destination_server": check_address,
     "destination_name": fields.matching(r"(?s).*\S", "be the name of a cluster in Argo CD"),
     "sync_options": partial(fields.each, _check_sync_option),
 }

@@ -1,0 +1,1 @@
+"""Fleets: many clusters that one program synthesizes from one file."""

@@ -1,0 +1,81 @@
+"""Reader of files that declare the clusters of a fleet. Each error message states the line in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import yaml
+
+from gpu_constructs.catalog.inventory_file import InventoryFile, check_names
+from gpu_constructs.catalog.platforms import Kubernetes, Talos
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.fleet.cluster import Cluster, ClusterGroup
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.located_yaml import Refused, Value
+from gpu_constructs.records import dataclass
+
+_PLATFORMS: Mapping[str, type[Talos | Kubernetes]] = {"talos": Talos, "kubernetes": Kubernetes}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters(fields.Options):
+    """The content of a file.
+
+    Attributes:
+        clusters: Clusters, as the file declares them.
+        groups: Groups, in the order of the file; none by default.
+    """
+
+    clusters: Sequence[Cluster]
+    groups: Sequence[ClusterGroup] = ()
+
+
+def read(text: str) -> Clusters:
+    """Return the clusters and groups in a YAML text.
+
+    Raises:
+        GpuConstructsError: The text is not a valid file.
+    """
+    top = _ClustersFile().root(text)
+    if top is None:
+        raise GpuConstructsError("text is empty. Write a list of clusters, such as 'clusters: [{name: lab}]'")
+    try:
+        check_names(top, "clusters", "Choose another name")
+        made: Clusters = top.struct(Clusters)
+    except Refused as refused:
+        raise GpuConstructsError(refused.problem) from None
+    return made
+
+
+def _platform(value: Value) -> Talos | Kubernetes:
+    """Return the platform in a mapping with the name of a platform and its version."""
+    members = value.members(tuple(_PLATFORMS))
+    if len(members) != 1:
+        raise value.must_be('a platform and its version, such as {talos: "1.13"}')
+    [(name, version)] = members.items()
+    number: str = version.as_hinted(str)
+    return version.at(lambda: _PLATFORMS[name](version=number))
+
+
+def _plain(value: Value) -> Any:
+    """Return any YAML value as plain data."""
+    if isinstance(value.node, yaml.MappingNode):
+        return {key: _plain(member) for key, member in value.items().items()}
+    if isinstance(value.node, yaml.SequenceNode):
+        return [_plain(element) for element in value.elements()]
+    return value.scalar()
+
+
+class _ClustersFile(InventoryFile):
+    """The rules of a file with clusters: those of an inventory, with deeper nesting."""
+
+    deepest = 16
+    called = "a file with clusters"
+    required: ClassVar[Mapping[str, str]] = {"clusters": ": a list of clusters, each with its name"}
+    readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {
+        **InventoryFile.readers,
+        Talos: _platform,
+        Kubernetes: _platform,
+        Any: _plain,
+    }
