@@ -325,29 +325,37 @@ def _messages(done: Sequence[Outcome], heeds_warnings: bool) -> tuple[list[str],
         done: Outcomes of all clusters of the run.
         heeds_warnings: Whether warnings are problems.
     """
-    of_constructs = _grouped((told, one.name) for one in done for told in one.told)
-    of_checks = _grouped((text, one.name) for one in done for text in one.warnings)
-    problems = [f"{who}: {text}" for text, who in _grouped((text, one.name) for one in done for text in one.problems)]
-    told = [(f"{who}: {one.text}", one) for one, who in of_constructs]
-    checked = [f"{who}: {text}" for text, who in of_checks]
+    told = [(f"{who}: {one.text}", one) for one, who in _grouped((one.name, one.told) for one in done)]
+    checked = [f"{who}: {text}" for text, who in _grouped((one.name, one.warnings) for one in done)]
+    problems = [f"{who}: {text}" for text, who in _grouped((one.name, one.problems) for one in done)]
     if heeds_warnings:
         problems += [text for text, _ in told]
         problems += [text for text in checked if not is_ignored(text)]
     if not problems:
-        for text, one in told:
-            warnings.warn_explicit(text, GpuConstructsWarning, one.filename, one.line)
-        for text in checked:
-            warn(text)
-    take_shown_warnings()
+        _print(told, checked)
     return [*(text for text, _ in told), *checked], problems
+
+
+def _print(told: Iterable[tuple[str, Told]], checked: Iterable[str]) -> None:
+    """Print the warnings of constructs, which refer to the user's lines, and the warnings of the checks."""
+    for text, one in told:
+        warnings.warn_explicit(text, GpuConstructsWarning, one.filename, one.line)
+    for text in checked:
+        warn(text)
+    take_shown_warnings()
 
 
 _Text = TypeVar("_Text", str, Told)
 
 
-def _grouped(found: Iterable[tuple[_Text, str]]) -> list[tuple[_Text, str]]:
-    """Return each message once, with the names of the clusters that have it."""
+def _grouped(found: Iterable[tuple[str, Sequence[_Text]]]) -> list[tuple[_Text, str]]:
+    """Return each message once, with the names of the clusters that have it.
+
+    Args:
+        found: Name of each cluster, with its messages.
+    """
     names: dict[_Text, list[str]] = defaultdict(list)
-    for text, name in found:
-        names[text].append(name)
+    for name, texts in found:
+        for text in texts:
+            names[text].append(name)
     return [(text, some(of_text, _NAMED)) for text, of_text in names.items()]

@@ -199,12 +199,18 @@ class OutputFiles:
                 yield from ((path, False) for path in outdir.glob(pattern))
             for folder, ending in sides:
                 yield from ((path, False) for path in self.folder(folder, outdir).glob(f"*{ending}"))
-        if self.is_single or not self.removes_beside:
-            return
+        if not self.is_single and self.removes_beside:
+            yield from ((path, True) for path in self._beside(sides) if self._cluster_of(path) not in self.clusters)
+
+    def _beside(self, sides: Sequence[tuple[str, str]]) -> Iterator[Path]:
+        """Yield files below ``root`` that an earlier run can have written for any cluster.
+
+        Args:
+            sides: Folders for files that are not manifests, each with an ending of the files in it.
+        """
         beside = [f"{folder}/{depth}*{ending}" for folder, ending in sides for depth in ("", "*/")]
         for pattern in (*beside, f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
-            found = (path for path in self.root.glob(pattern) if self._cluster_of(path) not in self.clusters)
-            yield from ((path, True) for path in found)
+            yield from self.root.glob(pattern)
 
     def _cluster_of(self, path: Path) -> str:
         """Return the name of the cluster to which a file below ``root`` belongs. Empty if it belongs to no cluster."""
