@@ -97,7 +97,7 @@ def test_shellcheck_finds_nothing_in_a_shell_block(tmp_path: Path) -> None:
 
 # Programs with a check of their own, and pages whose own tests check or run all other commands.
 PROGRAMS: dict[str, Callable[[list[str]], str | None]] = {"kubectl": problem, "talosctl": talosctl_problem}
-PAGES = {tutorial.PAGE.stem, "capacity-plan", "coming-from-helm", "dra", "gpu-operator", "talos-gpu-node"}
+PAGES = {tutorial.PAGE.stem, "capacity-plan", "coming-from-helm", "dra", "fleets", "gpu-operator", "talos-gpu-node"}
 
 
 def _extra_exists(command: str) -> bool:

@@ -18,7 +18,7 @@ from gpu_constructs import GpuConstructsError
 from tables import cases
 
 # Their programs read files or run programs, for which they have tests of their own.
-WITH_FILES = {"capacity-plan", "coming-from-helm", "gpu-access", "gpu-operator", "rules", "tutorial"}
+WITH_FILES = {"capacity-plan", "coming-from-helm", "gpu-access", "gpu-operator", "rules", "tutorial", "fleets"}
 PAGES = [
     path.stem
     for path in documents.DOCUMENTS
