@@ -95,10 +95,10 @@ def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]
 
 
 def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], ...], int]:
-    """Return the alternative sets of devices that a node can allocate to a pod.
+    """Return the alternative sets of devices that a node can allocate to a pod, each with its rank.
 
-    The value of each set is its position in ``firstAvailable``. For a DaemonSet, the result contains only the first
-    set.
+    A set is a tuple of device classes and numbers of devices. Its rank is its position in the list ``firstAvailable``
+    of the claim; 0 is the preferred set. For a DaemonSet, the result contains only the first set that the node has.
     """
     tried = enumerate(choice.on(offer.allocatable) for choice in consumer.choices)
     able = [(tuple(sorted(asks.items())), rank) for rank, asks in tried if asks is not None]
@@ -107,7 +107,7 @@ def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], 
 
 
 class _Split:
-    """Divides the pods of each workload among the alternative devices that its claims list.
+    """A division of the pods of each workload among the alternative devices that its claims list.
 
     A variant is a copy of the workload that requests one of the alternatives. The variant with the preferred devices
     gets pods first.
@@ -123,8 +123,8 @@ class _Split:
     def made(self) -> Chosen:
         """Return the workloads after the division of the pods.
 
-        Variants, each with its share of the pods, replace a workload with alternative devices. The result has no
-        variants without pods, but at least one variant of each workload.
+        Variants replace each workload that accepts alternative devices. Each variant has its share of the pods. The
+        result omits variants without pods, but it contains at least one variant of each workload.
         """
         steady, is_least_sure = self._placed([one.least_pods for one in self._consumers], {})
         everything, is_sure = self._placed([one.pods for one in self._consumers], steady)
@@ -138,10 +138,10 @@ class _Split:
         return Chosen(found, bool(self._open), is_least_sure, is_sure)
 
     def _placed(self, pods: Sequence[int], least: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-        """Return the number of pods of each variant, and whether no other division gives room to more pods.
+        """Return the number of pods of each variant, and whether this division is certainly the best one.
 
-        A variant is a copy of a workload that requests one of its alternative devices. The second result is True if all
-        pods have room, or if some pods lack room in every division.
+        A variant is a copy of a workload that requests one of its alternative devices. A division is certainly the best
+        one if all pods have room, or if some pods lack room in every division.
 
         Args:
             pods: Number of pods of each workload.
@@ -192,9 +192,14 @@ class _Split:
 
 
 def _with_pods(consumer: Consumer, pods: int, least: int) -> Consumer:
-    """Return a copy of a workload with another number of pods.
+    """Return a copy of a workload with other numbers of pods.
 
-    Its updates create no extra pods, because the new pods may get another of the alternative devices.
+    Updates of the copy create no extra pods, because the new pods may get other alternative devices.
+
+    Args:
+        consumer: Workload.
+        pods: Largest number of pods of the copy.
+        least: Number of long-running pods of the copy.
     """
     if consumer.is_gang:
         return consumer if pods else replace(consumer, copies=0, least_copies=0)

@@ -258,10 +258,15 @@ class Beside:
         self.problems += self._later(quotas.least)
 
     def _judged(self, found: Found | None, pods: Mapping[int, int], kind: Literal["slots", "waiting"]) -> _Answer:
-        """Return whether pods fit, from the result of a search for a placement.
+        """Return whether all given pods fit, according to the result of a search for their placement.
 
-        If the pods do not fit, record a problem. If the search gave up, or the answer depends on a condition, record
-        the condition.
+        If they do not fit, record a problem. If the search gave up, or the answer depends on a condition, record the
+        condition.
+
+        Args:
+            found: Result of the search; None if the cluster is too large for a search.
+            pods: Number of pods by the index of the workload.
+            kind: Kind of the problem to record.
         """
         if found is None or found.answer == "undecided":
             clause = f"{_RULES} allow a placement of the pods: the search gave up before it found one"

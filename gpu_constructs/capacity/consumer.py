@@ -26,7 +26,7 @@ class Condition(str):
     way_out: str
 
     def __new__(cls, clause: str, way_out: str = "ignore this if you know that the condition is true") -> Condition:
-        """Return a condition with this clause, and with this instruction as its attribute ``way_out``."""
+        """Return a condition with the text ``clause`` and the attribute ``way_out``."""
         made = super().__new__(cls, clause)
         made.way_out = way_out
         return made

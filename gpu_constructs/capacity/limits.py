@@ -283,7 +283,11 @@ class MemoryProblems:
         yield Problem(kind="vram", subject=None, what=start, way_out=", or ".join(ways), details=tuple(reasons))
 
     def _unknown(self, silent: Sequence[str]) -> tuple[str, str]:
-        """Return the reason why the memory of pods or boards is not known, and an instruction to declare the memory."""
+        """Return the reason why the memory of pods or boards is not known, and an instruction to declare the memory.
+
+        Args:
+            silent: Names of the workloads that state no memory. If it is empty, the memory of boards is not known.
+        """
         if silent:
             states, which = ("states", "it") if len(silent) == 1 else ("state", "each")
             return f"{joined(silent)} {states} no budget", f"set GpuRequest(vram=...) for {which}"
@@ -291,7 +295,7 @@ class MemoryProblems:
         return f"the memory of the GPUs of {joined(blank)} is not known", "set GpuNode(vram=...)"
 
     def _degrees(self, devices: Sequence[PlannedDevice]) -> Iterator[str]:
-        """Yield a sentence about the device whose memory the pods can exceed the most.
+        """Yield one sentence on the device whose memory the pods can exceed the most, relative to its size.
 
         Yield nothing if pods cannot exceed the memory of any device.
         """

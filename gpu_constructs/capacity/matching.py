@@ -140,7 +140,12 @@ class Matching:
         return kinds if one.only_on is None else frozenset(k for k in kinds if self.kinds[k][0] in one.only_on)
 
     def _look_at_idle_pods(self, takers: Sequence[frozenset[int]]) -> None:
-        """Record the nodes where a DaemonSet creates, or may create, a pod that cannot run there."""
+        """Record the nodes where a DaemonSet creates, or may create, a pod that cannot run there.
+
+        Args:
+            takers: For each workload, the groups of nodes that accept its pods. Further entries contain, for each
+                DaemonSet, the groups of nodes where the DaemonSet controller creates a pod.
+        """
         for index, template in self._templates.items():
             self.takers[index] &= takers[template]
         idle = [

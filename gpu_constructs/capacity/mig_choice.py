@@ -110,7 +110,13 @@ def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
 
 def _taken_off(left: Counter[str], need: _Amounts, pods: int) -> int:
-    """Subtract the devices that pods need from the free devices. Return how many of the pods get them."""
+    """Subtract the devices that pods get from the number of free devices. Return the number of these pods.
+
+    Args:
+        left: Number of free devices by name, which the function changes.
+        need: Devices that each pod needs.
+        pods: Largest number of pods.
+    """
     placed = min([pods, *(left[name] // number for name, number in need)])
     left.subtract({name: number * placed for name, number in need})
     return placed
@@ -134,7 +140,7 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
 
 
 def _comers(groups: Collection[Sequence[Demand]]) -> tuple[list[int], list[int]]:
-    """Return the numbers of long-running pods and of other pods on a node, for each group of workloads."""
+    """Return the numbers of long-running pods, and the numbers of other pods, of groups of workloads on one node."""
     lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in groups]
     most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in groups]
     return lasting, [every - first for every, first in zip(most, lasting, strict=True)]

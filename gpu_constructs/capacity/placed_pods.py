@@ -147,9 +147,14 @@ def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) 
 
 
 def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> None:
-    """Add pods that still have room to the placement.
+    """Add further pods to a placement, as far as nodes have room for them.
 
     Pods of higher priority come first, then long-running pods. Pods that a gang does not need to start come last.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        placed: Placement, which the function changes.
+        most: Largest number of pods by the index of the workload.
     """
     consumers, counts, full = matching.consumers, placed.counts(), set()
     units = sorted(matching.units, key=lambda unit: (-consumers[unit[0]].priority, not consumers[unit[0]].least_copies))

@@ -173,7 +173,7 @@ def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed,
 
 
 def _known(packed: Packed, *, is_sure: bool) -> Packed:
-    """Return an assignment of pods to nodes, with "undecided" in place of the answer "no" if "no" may be wrong.
+    """Return a placement in which "undecided" replaces the answer "no" if "no" may be wrong.
 
     The answer may be wrong if the claims of pods accept alternative devices: another choice of devices may leave room
     for all pods.
@@ -202,7 +202,16 @@ def _of_places(
     *,
     may_look: bool,
 ) -> list[Problem]:
-    """Return the problems of pods for which no node has enough room. Problems of long-running pods come first."""
+    """Return the problems of pods for which no node has enough room. Problems of long-running pods come first.
+
+    Args:
+        problems: Functions that describe the problems.
+        always: Placement of the long-running pods, as far as they fit.
+        everything: Placement of all pods, as far as they fit.
+        urgent: Placement in which pods of higher priority get places first; None if all pods have a place.
+        lacking: Number of waiting pods by the index of the workload.
+        may_look: Whether to search for room for new pods next to the long-running pods.
+    """
     if always.packing.answer == "no":
         return [problems.of_what_always_runs(always, urgent)]
     beside = list(problems.beside(always)) if may_look else []

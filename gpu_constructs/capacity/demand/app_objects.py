@@ -358,7 +358,7 @@ def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], 
 
 
 def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str]) -> Choice:
-    """Return the devices for one request of a claim. Add assumptions about them to ``notes``."""
+    """Return the devices that the request ``wanted`` of a claim needs. Add assumptions about them to ``notes``."""
     device_class = wanted.get("deviceClassName")
     # Administrative access takes no device from other pods.
     if not isinstance(device_class, str) or wanted.get("adminAccess") is True:

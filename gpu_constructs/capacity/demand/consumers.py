@@ -201,7 +201,10 @@ def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, remarks
 
 
 def _holding(claims: PodClaims, app: App) -> list[str]:
-    """Return a note for each ResourceClaim that a pod shares with other pods."""
+    """Return a note for each ResourceClaim that a pod shares with other pods.
+
+    The note states that the pod runs on the node of the claim.
+    """
     names = [name_of(app.facts.objects[claim]) for claim in claims.shared]
     return [f"it also uses ResourceClaim {name}, so it runs on the node of that claim" for name in names]
 

@@ -73,7 +73,11 @@ def _spec(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def _copies(manifest: Manifest, app: App) -> dict[str, Any]:
-    """Return the largest and the smallest number of replicas of an object, from its autoscaler if it has one."""
+    """Return the attributes ``copies`` and ``least_copies`` for an object with replicas.
+
+    They are the largest and the smallest number of replicas. An autoscaler of the object takes precedence over its
+    spec.
+    """
     copies, least = app.copies(manifest, number(_spec(manifest).get("replicas"), 1))
     return {"copies": copies, "least_copies": least}
 
@@ -150,7 +154,15 @@ def _notebook(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _held(manifest: Manifest, app: App, *, holds: str) -> Iterator[PodGroup]:
-    """Yield the pods of the trials of a Katib Experiment. Each copy is one trial."""
+    """Yield the pods that a manifest inside another object creates, such as the trial template of an Experiment.
+
+    For an Experiment of Katib, the number of copies is the number of trials that run at the same time.
+
+    Args:
+        manifest: Object that contains the inner manifest.
+        app: Objects of the app.
+        holds: Dotted path of the inner manifest.
+    """
     # kubeflow/katib@v0.19.0:pkg/apis/controller/experiments/v1beta1/experiment_defaults.go: 3 trials at a time.
     # pkg/controller.v1beta1/experiment/experiment_controller.go: never more than maxTrialCount.
     spec, trials, remarks = _spec(manifest), 1, tuple[str, ...]()

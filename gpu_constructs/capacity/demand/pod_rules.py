@@ -226,6 +226,11 @@ class _Everyone:
         """Return the indices of the GPU workloads that an affinity term selects.
 
         If the plan cannot check the term, the function adds a condition to the plan.
+
+        Args:
+            index: Index of the workload that has the term.
+            term: Affinity term.
+            what: Name of the kind of rule, for the text of the condition.
         """
         selected = self._selected(term, self._pods[index])
         if is_of_revision(term):

@@ -224,7 +224,14 @@ def _runtime(manifest: Manifest, spec: Mapping[str, Any], app: App) -> Mapping[s
 def _pods(
     job: Mapping[str, Any], own: Mapping[str, Any], runtime: Mapping[str, Any], policy: Mapping[str, Any]
 ) -> tuple[int, bool]:
-    """Return the number of pods of one job in a training runtime, and whether each pod is one node of the training."""
+    """Return the number of pods of one job in a training runtime, and whether each pod is one node of the training.
+
+    Args:
+        job: Entry of ``replicatedJobs`` in the training runtime.
+        own: Field ``trainer`` of the TrainJob.
+        runtime: Spec of the training runtime.
+        policy: Field ``mlPolicy`` of the training runtime.
+    """
     declared = number(at(job, "template.spec").get("parallelism"), 1)
     nodes = number(own.get("numNodes"), -1)
     is_trainer = at(job, "template.metadata.labels").get(_STEP) == "trainer" and "mlPolicy" in runtime
@@ -297,7 +304,16 @@ def _named(value: object) -> list[Mapping[str, Any]]:
 
 
 def _filled(value: Any, greatest: Mapping[str, int], used: dict[str, int], *, is_amount: bool) -> Any:
-    """Return a part of a manifest in which the largest parameter values replace placeholders for counts and amounts."""
+    """Return a part of a trial template in which numbers replace the placeholders of parameters.
+
+    Only counts of pods and amounts of resources change. Each gets the largest value of its parameter.
+
+    Args:
+        value: Part of the trial template.
+        greatest: Largest value of each parameter.
+        used: Dict to which the function adds the parameters that it replaces, with their values.
+        is_amount: Whether ``value`` is a count or an amount.
+    """
     if isinstance(value, list):
         return [_filled(member, greatest, used, is_amount=False) for member in value]
     if isinstance(value, Mapping):

@@ -165,15 +165,26 @@ class _Bins:
     def put(self, index: int, weight: int, *, spreads: bool) -> int:
         """Put the copies of an item into bins. Return the number of copies without a place.
 
-        By default, as many copies as possible go into each bin, the fullest bins first. With ``spreads``, each copy
-        goes into the bin that is then the emptiest.
+        Args:
+            index: Index of the item.
+            weight: Weighted sum of the amounts that a copy needs.
+            spreads: Whether each copy goes into the bin that is then the emptiest. Otherwise, as many copies as
+                possible go
+                into each bin, the fullest bins first.
         """
         copies = self._part.items[index].count
         turns = [1] * copies if spreads else [copies]
         return sum(self._put(index, weight, turn, most_room_first=spreads) for turn in turns)
 
     def _put(self, index: int, weight: int, left: int, *, most_room_first: bool) -> int:
-        """Put as many copies of an item as possible into bins. Return the number of copies without a place."""
+        """Put as many copies of an item as possible into bins. Return the number of copies without a place.
+
+        Args:
+            index: Index of the item.
+            weight: Weighted sum of the amounts that a copy needs.
+            left: Number of copies to put into bins.
+            most_room_first: Whether the emptiest bins come first; otherwise the fullest.
+        """
         item, mask = self._part.items[index], self._part.masks[index]
         used: list[int] = []
         changed: list[Group] = []

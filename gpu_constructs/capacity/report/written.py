@@ -208,9 +208,10 @@ def html(plan: PlanData, title: str) -> str:
 
 
 def _most_urgent(plan: PlanData) -> tuple[list[PlannedNode], str]:
-    """Return the nodes that a picture shows, and a sentence on the nodes that it omits.
+    """Return the nodes that a picture shows, and a sentence that states the number of omitted nodes.
 
-    The picture omits the nodes with the least urgent devices if it would have too many rows.
+    If the picture would have too many rows, it omits nodes. Those with the least urgent devices come last, so the
+    picture omits them first. The function ``words.fullness`` defines the urgency of a device.
     """
     urgent = sorted(
         plan.nodes, key=lambda node: max(map(words.fullness, node.devices), default=(0, 0, 0)), reverse=True
@@ -250,7 +251,10 @@ def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[s
 
 
 def _room(width: float, size: int, rest: int) -> float:
-    """Return the width in pixels that remains in a line beside the text that states the number of omitted names."""
+    """Return the width in pixels that names can take in a line of a picture.
+
+    The rest of the line contains the text that states the number of omitted names.
+    """
     return width - (length(f" and {rest:,} more", size) if rest else 0)
 
 
