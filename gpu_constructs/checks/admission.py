@@ -40,7 +40,12 @@ def _default_level(facts: Facts) -> str | None:
 
 
 def _what_holds(stated: str | None, default: str | None) -> str:
-    """Return a clause that states the Pod Security level of a namespace, for messages."""
+    """Return a clause for messages that states the Pod Security level of a namespace.
+
+    Args:
+        stated: Level that the namespace sets; None if it sets none.
+        default: Level of namespaces that set none.
+    """
     return f"enforces {stated!r}" if stated else f"sets no Pod Security level, so {default!r} applies"
 
 
@@ -92,7 +97,7 @@ def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
-    """Yield each admission policy for GPU access.
+    """Yield each admission policy of the app that restricts GPU access.
 
     Each item has the index of the construct that creates the policy, the policy, and the namespaces that the policy
     exempts.

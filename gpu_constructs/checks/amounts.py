@@ -105,7 +105,10 @@ def _may_count(is_in_section: bool, key: str) -> bool:
 
 
 def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
-    """Find a resource name that has no domain and that Kubernetes does not define. The API server rejects the name."""
+    """Yield a problem if an amount has a resource name that has no domain and that Kubernetes does not define.
+
+    The API server rejects such a name.
+    """
     if one.key in _OF_CONTAINERS or one.key.startswith(_HUGE_PAGES):
         return
     meant = _meant(one.key)
@@ -118,7 +121,7 @@ def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
 
 
 def _misnamed(facts: Facts, index: int, one: _Amount, name: str) -> Iterator[Finding]:
-    """Find a resource name that is probably a misspelled name of a GPU resource."""
+    """Yield a problem if the resource name of an amount is probably a misspelled name of a GPU resource."""
     meant = None if facts.is_gpu(name) else _meant(name)
     if meant is not None and not _is_renamed(facts, name):
         yield Finding(

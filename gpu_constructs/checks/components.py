@@ -74,7 +74,7 @@ _RUNTIME_CLASS = ("node.k8s.io", "RuntimeClass")
 
 
 def _has(nodes: GpuNodes, label: str) -> bool:
-    """Check whether a node configuration sets a node label. The label has the form ``key=value``."""
+    """Check whether a node configuration sets the node label ``label``, which has the form ``key=value``."""
     key, _, value = label.partition("=")
     return nodes.labels.get(key) == value
 

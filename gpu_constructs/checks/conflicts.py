@@ -63,7 +63,7 @@ def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
 
 
 def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
-    """Yield each pair of device plugin charts in the app, with the components that both charts contain."""
+    """Yield each pair of device plugin charts in the app: their indices, and the components that both contain."""
     charts = [index for index, offer in enumerate(facts.provided) if offer.makes]
     for one, other in combinations(charts, 2):
         theirs = facts.provided[other].components
@@ -143,9 +143,9 @@ def _is_shared_by_all(facts: Facts, sharing: Sharing) -> bool:
 
 
 def _advertised(sharing: Sharing) -> Sharing:
-    """Return sharing settings for a comparison, without the effect of ``fail_requests_greater_than_one``.
+    """Return a copy of sharing settings in which ``fail_requests_greater_than_one`` has its default.
 
-    This setting changes neither metrics nor labels.
+    The function serves a comparison of settings. This setting changes neither metrics nor labels.
     """
     return replace(sharing, fail_requests_greater_than_one=False)
 

@@ -188,7 +188,7 @@ def _shown(number: Decimal) -> str:
 
 
 def _workloads(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
-    """Find workloads whose pods together exceed a limit of a ResourceQuota."""
+    """Yield a problem for each workload whose pods together exceed a limit of a ResourceQuota."""
     # These imports are slow, and only an app with quotas needs them.
     from gpu_constructs.capacity.demand.app_objects import App
     from gpu_constructs.capacity.demand.copies import pod_groups
@@ -212,7 +212,7 @@ def _workloads(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Findin
 
 
 def _claims(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
-    """Find volume claims that exceed a limit of a ResourceQuota."""
+    """Yield a problem for each volume claim that exceeds a limit of a ResourceQuota."""
     for index, namespace, spec in _volume_claims(facts):
         counted = {_OF_CLAIMS, f"{spec.get('storageClassName')}{_OF_CLASS}"}
         asked = _stated(spec, "requests", "storage")
@@ -237,7 +237,13 @@ def _volume_claims(facts: Facts) -> Iterator[tuple[int, str, Manifest]]:
 
 
 def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterator[Finding]:
-    """Find GPU resources that no ResourceQuota of a namespace limits, although one limits other GPU resources."""
+    """Yield a problem for GPU resources that no ResourceQuota of a namespace limits, although one limits others.
+
+    Args:
+        facts: Facts about the app.
+        namespace: Name of the namespace.
+        bounds: Limits of the ResourceQuotas in the namespace.
+    """
     counted = {bound.counts[1]: bound for bound in bounds if bound.counts and bound.counts[0] == "requests"}
     of_gpus = {resource: bound for resource, bound in counted.items() if facts.is_gpu(resource)}
     if not of_gpus:

@@ -214,7 +214,7 @@ def _references(facts: Facts) -> Iterator[_Reference]:
 
 
 def _sources(pod: Pod) -> Iterator[Manifest]:
-    """Yield the parts of a pod spec that can refer to ConfigMaps and Secrets: environment variables and volumes."""
+    """Yield the parts of a pod that can refer to ConfigMaps and Secrets: its environment variables and volumes."""
     for container in pod_specs.containers(pod.spec):
         yield from (mapping(variable.get("valueFrom")) for variable in container.get("env") or ())
         yield from container.get("envFrom") or ()
@@ -282,7 +282,7 @@ def _reference(
 
 
 def _list(value: object) -> list[Any]:
-    """Return a list unchanged, and an empty list for other values."""
+    """Return ``value`` if it is a list. Otherwise, return an empty list."""
     return value if isinstance(value, list) else []
 
 

@@ -69,7 +69,7 @@ def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
 
 
 def _chooses(endpoint: Manifest) -> bool:
-    """Check whether relabeling rules of an endpoint keep or drop targets."""
+    """Check whether an endpoint of a scrape object has relabeling rules that keep or drop targets."""
     steps = endpoint.get("relabelings") or endpoint.get("relabelConfigs") or ()
     return any(str(step.get("action")).lower().startswith(("keep", "drop")) for step in steps)
 
@@ -88,10 +88,10 @@ def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> boo
 
 
 def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
-    """Return a metrics endpoint of a pod, with the number of its port.
+    """Return a metrics endpoint of a pod, with the port as a number.
 
-    If the scrape object contains the name of a port, the result has the number of this port. So two scrape objects for
-    the same endpoint have equal results.
+    A scrape object can name the port by its name or by its number. Two scrape objects for the same endpoint therefore
+    have equal results.
     """
     ports = [one for container in containers(pod.spec) for one in container.get("ports") or ()]
     number = next((one.get("containerPort") for one in ports if port is not None and port == one.get("name")), port)

@@ -83,7 +83,10 @@ def _of_ollama(facts: Facts) -> Iterator[Finding]:
 
 
 def _server(pod: Pod) -> tuple[str, object]:
-    """Return the namespace and the name label of a pod, which identify its Ollama server."""
+    """Return the namespace and the name label of a pod.
+
+    They are the same for an Ollama server and for the Job that pulls its models.
+    """
     return namespace_of(pod.manifest), _label(pod, _NAME)
 
 
@@ -183,7 +186,7 @@ def _label(pod: Pod, key: str) -> object:
 
 
 def _budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
-    """Find memory budgets that exceed the memory of every GPU, and invalid budgets."""
+    """Yield a problem for each memory budget that is invalid or that exceeds the memory of every GPU."""
     reported: set[tuple[int, str]] = set()
     for pod in facts.gpu_pods:
         budget, typical = _annotation(pod, VRAM), _annotation(pod, VRAM_TYPICAL)
@@ -213,15 +216,12 @@ def _budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
 
 
 def _annotation(pod: Pod, annotation: str) -> object:
-    """Return the value of an annotation of an object.
-
-    If the object does not have the annotation, return the value in its pod template.
-    """
+    """Return the value of an annotation of an object, or of its pod template if the object does not have it."""
     return annotations_of(pod.manifest).get(annotation, (pod.metadata.get("annotations") or {}).get(annotation))
 
 
 def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> Iterator[Finding]:
-    """Find typical amounts of GPU memory that exceed the budget of the pod, and invalid amounts."""
+    """Yield a problem if the typical GPU memory of a pod is invalid or exceeds the pod's memory budget."""
     if typical is None:
         return
     amount, most = quantity(typical), quantity(budget)
@@ -240,7 +240,7 @@ def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> It
 
 
 def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
-    """Find pods that request slots for less GPU memory than their memory budget."""
+    """Yield a problem for each pod that requests slots for less GPU memory than its memory budget."""
     counted_pods = [(pod, resource, count) for pod in facts.gpu_pods for resource, count in pod.counts().items()]
     for pod, resource, count in counted_pods:
         shared = facts.sharing_of(resource)

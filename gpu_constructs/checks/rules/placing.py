@@ -102,9 +102,9 @@ def rules_of_features_have_a_reader(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_of_gpus(label: str) -> bool:
-    """Check whether a discovery program or the GPU Operator sets a node label.
+    """Check whether a node label is one that a discovery program or the GPU Operator sets.
 
-    Users set other labels, such as ``nvidia.com/gpu``.
+    Labels that only users set, such as ``nvidia.com/gpu``, do not count.
     """
     of_nvidia = (*OF_GFD, GPU_PRESENT, *(f"{start}*" for start in _SET_BY_HAND))
     return label.startswith(nfd_labels.DOMAIN) or is_among(label, of_nvidia)
@@ -275,7 +275,7 @@ def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
 
 
 def _of_nobody(pod: Pod, label: str, facts: Facts) -> Finding:
-    """Return the warning about a node label that a pod selects and that the app neither sets nor declares."""
+    """Return the warning that a pod selects a node label that the app neither sets nor declares."""
     near = did_you_mean(label, sorted({*facts.node_labels, *facts.stated_node_labels}))
     return Finding(
         pod.index,
@@ -286,7 +286,7 @@ def _of_nobody(pod: Pod, label: str, facts: Facts) -> Finding:
 
 
 def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> Iterator[Finding]:
-    """Yield a problem for each pod that selects a label value that no declared node has.
+    """Yield a problem for each pod that selects a label with a value that no declared node has.
 
     Args:
         facts: Facts about the app.
@@ -310,7 +310,15 @@ def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> It
 
 
 def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Finding]:
-    """Yield a problem if a pod selects a product name of a board that no node has."""
+    """Yield a problem if a pod selects nodes by names of boards, and none of these names can match a node.
+
+    The names are then unknown, or no node of the inventory has these boards.
+
+    Args:
+        pod: Pod that selects nodes by the label ``nvidia.com/gpu.product``.
+        values: Values of the label that the pod accepts.
+        facts: Facts about the app.
+    """
     products = list(dict.fromkeys(value.removesuffix("-SHARED").partition("-MIG-")[0] for value in values))
     if not any(map(_may_be_a_product, products)):
         meant = [product_label(board.name) for board in map(board_called, products) if board is not None]

@@ -37,7 +37,7 @@ def _lasting_demand(facts: Facts) -> Mapping[str, int]:
 
 
 def _lasting_pods(facts: Facts, pod: Pod) -> int:
-    """Return the number of long-running pods that an object creates."""
+    """Return the number of pods that an object creates and that run until someone deletes them."""
     kind = facts.kinds[pod.index]
     if kind in _COPIED:
         return _replicas(pod.manifest)

@@ -114,7 +114,11 @@ def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]
 
 
 def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
-    """Return the rules that annotations ignore, by index of the object, and a problem for each invalid annotation."""
+    """Return the rules that annotations switch off, by index of the object, and a problem for each invalid annotation.
+
+    Args:
+        facts: Facts about the app.
+    """
     named: dict[int, list[str]] = {}
     wrong: list[Finding] = []
     for index, manifest in enumerate(facts.objects):
