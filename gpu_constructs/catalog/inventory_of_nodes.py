@@ -160,10 +160,7 @@ def _warn_of_unknown(name: str, labels: Mapping[str, str]) -> None:
 
 
 def _labelled(labels: Mapping[str, str]) -> dict[str, _Resource]:
-    """Return the extended resources that the labels of a node describe, by name of the resource.
-
-    GPU Feature Discovery sets the labels.
-    """
+    """Return the extended resources that the labels of GPU Feature Discovery describe, by name of the resource."""
     found: dict[str, _Resource] = {}
     for key in labels:
         resource = key.removesuffix(".count")
@@ -226,9 +223,9 @@ def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping
 
 
 def _memory(label: str, model: GpuModel | None) -> dict[str, str]:
-    """Return the option ``vram`` with the memory of a board from a node label.
+    """Return the option ``vram`` of ``GpuNode`` from a node label with the memory of a board.
 
-    Return no option if the catalog of boards states the same memory or less for ``model``.
+    The result is empty if the catalog of boards states the same memory or less for ``model``.
     """
     mib, known = _number(label), None if model is None else model.vram_mib
     return {"vram": f"{mib}Mi"} if mib and (known is None or mib < known) else {}

@@ -56,7 +56,7 @@ _USR_LOCAL_LAYOUT: Mapping[Route, str] = {
 
 
 class _TalosLine(NamedTuple):
-    """A minor release of Talos, such as 1.12.
+    """The properties of a minor release of Talos, such as 1.12.
 
     Up to 1.12, the driver libraries are in /usr/local/glibc, but the validator of the GPU Operator and generated CDI
     specs refer to other folders. Since 1.13, the libraries are in /usr/local/lib, and containerd reads /run/cdi.

@@ -305,9 +305,9 @@ class Facts:
         return frozenset(one for one in self.selected_labels if is_of_a_source(one) and not self.publishes(one))
 
     def _is_declared(self, manifest: Manifest) -> bool:
-        """Check whether a construct of this library with Node Feature Discovery emits the object.
+        """Check whether the object is a part of Node Feature Discovery that a construct of this library emits.
 
-        The construct then declares the node labels that the pods of the object publish.
+        If it is, the construct declares which node labels the pods of the object publish.
         """
         is_ours = labels_of(manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         return is_ours and bool(self.bringing("node-feature-discovery"))
@@ -356,7 +356,7 @@ class Facts:
 
     @cached_property
     def _hands_out_by_cdi(self) -> bool:
-        """Whether a device plugin in the app passes GPUs to containers by CDI."""
+        """Whether a device plugin in the app passes GPUs to containers through CDI."""
         agents = [container for pod in self.pods if pod.is_for_each_node for container in containers(pod.spec)]
         variables = [variable for container in agents for variable in container.get("env") or ()]
         strategies = [one.get("value") for one in variables if one.get("name") == "DEVICE_LIST_STRATEGY"]

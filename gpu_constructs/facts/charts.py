@@ -197,16 +197,17 @@ def _workload(
 
 
 def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[Path]]:
-    """Return the paths of a workload's containers in the Helm values: those that are on, and those switched off."""
+    """Return the paths of a workload's containers in the Helm values: the enabled ones, and the disabled ones."""
     each = [(*at, *one) for one in _all(plain_data.at(values, at), path)]
     off = [one for one in each if one != at and mapping(plain_data.at(values, one)).get("enabled") is False]
     return [one for one in each if one not in off], off
 
 
 def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield the paths in one column of the table, such as ``enabled_by``, each with the Helm value at this path.
+    """Yield the value of each Helm key that one column of the table, such as ``enabled_by``, lists for a workload.
 
-    If an entry of the table ends with ``=`` and a text, the result is whether the value equals the text.
+    Each item is the path of the key and its value. If the entry of the table ends with ``=`` and a text, the item has a
+    bool in place of the value: whether the value equals the text.
     """
     for text in row.get(column, ()):
         path, _, wanted = text.partition("=")
@@ -215,7 +216,7 @@ def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[P
 
 
 def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | None = None) -> Iterator[Field]:
-    """Yield fields of a workload, each with the places in the Helm values that set it.
+    """Yield fields of a workload, each with the paths of the Helm values that set it.
 
     Args:
         base: Path of the part of the object that contains the fields, such as the pod spec.
@@ -230,16 +231,20 @@ def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | 
 
 
 def _path(text: str, at: Path, container: Path | None = None) -> Path:
-    """Return the path in the Helm values that a text of the table stands for.
+    """Return the full path in the Helm values for a text of the table ``charts.yaml``.
 
-    The path begins at the values of the container, with ``^`` at those of the workload, and with ``/`` at all values.
+    The text starts at the values of the container. With ``^`` it starts at those of the workload, and with ``/`` at the
+    top of all values.
     """
     base: Path = () if text[0] == "/" else at if text[0] == "^" or container is None else container
     return (*base, *(step for step in text.lstrip("/^").split(".") if step))
 
 
 def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
-    """Return the GPUs that Helm values request outside of the resources of a container, by resource."""
+    """Return the number of GPUs that separate keys of the Helm values request, by resource.
+
+    Such keys are not part of the resources of a container.
+    """
     stated = {column: plain_data.at(values, path) for column, path in columns.items()}
     if not stated or stated.get("if", True) is not True or stated["count"] in (None, 0):
         return {}
@@ -265,7 +270,7 @@ def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifes
 
 
 def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -> Manifest | None:
-    """Return the autoscaler of a workload. Return None if the Helm values switch it off."""
+    """Return the HorizontalPodAutoscaler of a workload. Return None if the Helm values switch it off."""
     stated = {column: plain_data.at(values, _path(path, at)) for column, path in (columns or {"if": "none"}).items()}
     if not stated["if"]:
         return None

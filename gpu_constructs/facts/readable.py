@@ -76,9 +76,9 @@ def _apart(manifest: Manifest) -> Iterator[Manifest]:
 
 
 def _kind_of_items(manifest: Manifest) -> Manifest | None:
-    """Return the API version and the kind of all items of a list. Return None if the manifest is not a list.
+    """Return the API version and the kind of the items of a list, for items that do not state them.
 
-    The result is empty for a List whose items each state their own kind.
+    The result is empty for a ``List``, whose items state their own kind. It is None if the manifest is not a list.
     """
     api_version, kind = manifest.get("apiVersion"), str(manifest.get("kind"))
     if api_version == "v1" and kind == "List":
@@ -92,7 +92,7 @@ def _kind_of_items(manifest: Manifest) -> Manifest | None:
 
 
 def _cleaned(manifest: Manifest) -> Manifest:
-    """Return a manifest without values of a wrong type."""
+    """Return a copy of a manifest in which empty values replace values of a wrong type."""
     api_version, kind = manifest["apiVersion"], manifest["kind"]
     if pod_specs.holds_pods(api_version, kind) or (kinds.group_of(api_version), kind) in _READ:
         made = {key: _part(key, value) for key, value in manifest.items()}
@@ -119,7 +119,7 @@ def _part(key: str, value: Any) -> Any:
 
 
 def _items(key: str, items: list[Any]) -> list[Any]:
-    """Return the items of a list in a manifest that have the right type."""
+    """Return the items of a list in a manifest, without items of a wrong type."""
     if key not in _LISTS and key not in _EITHER:
         return [_part("", member) for member in items]
     kept = [_part("", member) for member in items if isinstance(member, Mapping)]

@@ -81,7 +81,7 @@ def may_hold_in(given: Selectors, namespace: str | None) -> bool:
 
 
 def _may_take(selector: Manifest, namespace: str) -> bool:
-    """Check whether a namespace selector can match a namespace of which the name, but no label, is certain."""
+    """Check whether a namespace selector can match a namespace that has a known name and unknown labels."""
     if _mapping(selector.get("matchLabels")).get(_NAME, namespace) != namespace:
         return False
     terms = selector.get("matchExpressions")

@@ -272,7 +272,7 @@ def _allowed_words(alternatives: tuple[Any, ...]) -> list[str]:
 
 
 def _is_left_to_caller(alternatives: tuple[Any, ...]) -> bool:
-    """Check whether a type annotation allows objects of other libraries, which the caller must check itself."""
+    """Check whether a type annotation contains a protocol, ``Any`` or ``object``. The caller then checks the value."""
     return any(getattr(option, "_is_protocol", option in (Any, object)) for option in alternatives)
 
 

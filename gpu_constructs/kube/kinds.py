@@ -192,9 +192,11 @@ def _write_amounts(holder: Object, paths: Iterable[str]) -> None:
 
 
 def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
-    """Remove empty lists from mappings in a manifest, and also the given fields if they are false or 0.
+    """Remove empty lists from mappings in a manifest, and the given fields if they are false or 0.
 
-    The argument ``names_at`` maps the path of such a mapping to the names of the fields.
+    Args:
+        holder: Manifest or a part of it.
+        names_at: Names of the fields, by the dotted path of the mapping that contains them.
     """
     for path, names in names_at.items():
         for members in _at(holder, path):
@@ -204,7 +206,7 @@ def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _at(holder: Object, path: str) -> Iterator[Object]:
-    """Yield each mapping at a path of a manifest. If a path leads to a list, the function yields each item."""
+    """Yield each mapping at a dotted path of a manifest. At a list, the path continues in each item."""
     if not path:
         yield holder
         return

@@ -270,9 +270,14 @@ class Value:
             raise self._located(error.problem, called, members) from None
 
     def _located(self, problem: str, called: str, members: Mapping[str, Value]) -> Refused:
-        """Return an error that states a problem with the line and the path of the value.
+        """Return an error with the line and the path of a value, for a problem that a class such as ``GpuNode`` found.
 
-        The class that reports the problem, for example ``GpuNode``, knows neither the line nor the path.
+        The class knows neither the line nor the path.
+
+        Args:
+            problem: Message of the class.
+            called: Path of the mapping that contains the value.
+            members: Values of the mapping, by key.
         """
         missing = re.match(r"(\w+) is required by ", problem)
         if missing:

@@ -234,7 +234,10 @@ def _no_word(got: Any, words: Sequence[str]) -> str:
 
 
 def _of_scalar(where: str, got: Any, shape: str) -> Generator[Problem, None, bool]:
-    """Yield the problem of a value whose shape is neither a struct nor a choice. Return whether it has a problem."""
+    """Yield the problem of a wrong value at the path ``where``. Return whether the value has a problem.
+
+    The shape of the value is a simple type: neither a struct nor a choice.
+    """
     what, types = _SCALARS[shape]
     is_right = isinstance(got, types) and not (isinstance(got, bool) and shape not in ("bool", "any"))
     is_wrong = not is_right or (shape == "duration" and not _DURATION.match(got))

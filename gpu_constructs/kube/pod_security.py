@@ -184,8 +184,8 @@ def _is_set(path: str, *holders: Mapping[str, Any]) -> bool:
 def _sources(volume: Mapping[str, Any]) -> list[str]:
     """Return the source of a pod volume, such as ``hostPath`` or ``emptyDir``, as a list with one text.
 
-    If the level ``restricted`` allows a source that the volume sets, the text is this source. Otherwise the text
-    contains all sources that the volume sets, joined by spaces.
+    A volume should have one source. If it sets several, the text is one that the level ``restricted`` allows.
+    Otherwise, the text contains the names of these sources, joined by spaces.
     """
     sources = sorted(field for field, value in volume.items() if field != "name" and value is not None)
     allowed = [source for source in sources if source in RESTRICTED_VOLUMES]

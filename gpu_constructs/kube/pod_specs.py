@@ -103,9 +103,9 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield each mapping at a path of a manifest, with its complete path.
+    """Yield each mapping at a path of a manifest, together with the actual path to it.
 
-    The complete path has the actual keys and list indices in place of ``*``.
+    The actual path has keys and list indices in place of ``*``.
     """
     if not steps:
         if isinstance(value, dict):

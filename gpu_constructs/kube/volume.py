@@ -301,7 +301,7 @@ class Mounts:
         return made
 
     def _name(self, path: str, volume: Volume | VolumeClaim, taken_here: list[str]) -> str:
-        """Return the name of a pod volume. If the pod already has an equal volume, the function returns its name."""
+        """Return the name for a pod volume. If the pod already has an equal volume, return the name of that volume."""
         source = volume.source if isinstance(volume, Volume) else None
         for earlier_path, earlier, earlier_source, name in self._names:
             is_same = earlier is volume or (source is not None and earlier_source is source)
