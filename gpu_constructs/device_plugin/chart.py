@@ -232,7 +232,7 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
 
 
 def _surroundings(namespace: object, runtime_class: object, given: Installation, manifests: Manifests) -> Surroundings:
-    """Return the class and the name of each Namespace and RuntimeClass that the chart creates, by construct ID."""
+    """Return the Namespaces and the RuntimeClass that the chart creates: class and name of each, by construct ID."""
     of_discovery = None if given.discovery is None else given.discovery.namespace
     other = None if of_discovery == given.namespace else of_discovery
     named = {"namespace": namespace, "node-feature-discovery-namespace": other}
@@ -249,9 +249,9 @@ def _surroundings(namespace: object, runtime_class: object, given: Installation,
 
 
 def _emitted(chart: Construct, manifests: Manifests) -> Manifest | None:
-    """Emit the objects, and return the DaemonSet of the device plugin, otherwise that of GPU Feature Discovery.
+    """Emit the objects, and return the DaemonSet of the device plugin.
 
-    Return None if the chart has neither.
+    Return the DaemonSet of GPU Feature Discovery if the chart has no device plugin, and None if it has neither.
     """
     scopes: dict[str, Construct] = {"": chart}
     made: dict[str, Manifest] = {}

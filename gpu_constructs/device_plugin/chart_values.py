@@ -152,9 +152,16 @@ def _gpu_feature_discovery(read: Reading) -> bool | GpuFeatureDiscovery:
 
 
 def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], platform: Platform) -> Any:
-    """Return the options of a program.
+    """Return the options of a program, without its security context if that lacks rights.
 
-    The result omits the security context if it lacks rights that the plugin configuration needs.
+    The configuration of the plugin decides which rights the program needs.
+
+    Args:
+        read: Helm values, which record a problem about the security context.
+        path: Dotted key of the security context in the Helm values.
+        component: Options of the program, or a bool that states whether the chart installs the program.
+        uses: Features that the configuration enables.
+        platform: Platform of the nodes.
     """
     if isinstance(component, bool) or component.security_context is None:
         return component
@@ -166,9 +173,9 @@ def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], 
 
 
 def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
-    """Return the prefix that Helm would use for the names of the objects.
+    """Return the prefix for the names of the objects, as Helm would choose it.
 
-    The prefix is short enough for the name of each object, which adds a suffix.
+    The prefix is short enough that each object can add its suffix.
     """
     others = [] if isinstance(config, PluginConfig) else [c for c in config.configs if c != config.default]
     suffix = max([len(f"-{object_suffix(other)}") for other in others], default=0)
@@ -179,9 +186,9 @@ def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> s
 
 
 def _overrides(read: Reading, served: _Served) -> _Overrides:
-    """Return the Helm values that the chart passes to the programs as environment variables.
+    """Return the settings that override the configuration files, with the key and the value in the Helm values.
 
-    These variables override the configuration files.
+    The chart passes these Helm values to the programs as environment variables.
     """
     found: dict[str, tuple[str, Any]] = {}
     for section in _FILE:

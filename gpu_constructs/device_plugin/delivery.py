@@ -201,7 +201,7 @@ def with_setting(struct: Any, setting: str, value: Any) -> Any:
 
 
 def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginConfig], dict[str, str]]:
-    """Apply the default settings, and return the changed configurations and environment variables.
+    """Apply default settings to configurations. Return the changed configurations, and environment variables.
 
     If no configuration has a setting, its default becomes an environment variable. If some configurations have the
     setting, the function adds the default to the other configurations, because an environment variable would override
@@ -319,9 +319,9 @@ def _cdi(flags: Sequence[Flags], strategies: Sequence[str]) -> str:
 
 
 def _agreed(member: str, flags: Sequence[Flags]) -> Any:
-    """Return the path that the files of a pod set.
+    """Return the path that the setting ``member`` has in all configuration files of a pod.
 
-    The pod mounts the path once, so all files must set the same path.
+    The pod mounts the path once. If the files set different paths, the function raises an error.
     """
     different = list(dict.fromkeys(map(attrgetter(member), flags)))
     message = (

@@ -133,9 +133,9 @@ def node_feature_discovery(
 
 
 def _leaves_nodes_unmarked(read: Reading) -> bool:
-    """Check whether the Helm values disable the NFD source ``custom``, so that the worker cannot mark GPU nodes.
+    """Check whether the Helm values disable the NFD source ``custom``, which sets the label ``nvidia.com/gpu.present``.
 
-    In this case, add the chart's settings for the labels of PCI devices to the values, and warn.
+    If they do, add the chart's settings for the labels of PCI devices to the values, and warn.
     """
     path, config = "nfd.worker.config", read.get("nfd.worker.config") or {}
     core = config.get("core") or {}
@@ -152,7 +152,7 @@ def _leaves_nodes_unmarked(read: Reading) -> bool:
 
 
 def _drop_what_is_skipped(read: Reading, component: str) -> None:
-    """Drop the parts of a component's configuration file that the component ignores."""
+    """Remove the keys of a component's configuration file that the component ignores, and record a problem for each."""
     path, name = f"nfd.{component}.config", fields.snake(component)
     while True:
         try:
@@ -235,9 +235,14 @@ def _monitor(read: Reading) -> NfdPodMonitor | None:
 
 
 def _part(read: Reading, keyword: str, section: str, make: Callable[..., Any], **more: Any) -> Any:
-    """Return the options object that ``make`` creates from the converted Helm values of a section and from ``more``.
+    """Return the options object that ``make`` creates from Helm values. Return None if the user sets no such values.
 
-    Return None if there are no values.
+    Args:
+        read: Helm values.
+        keyword: Name of the option whose values the object gets.
+        section: Dotted key of the Helm values, for messages.
+        make: Function or class that creates the object from keyword arguments.
+        more: Further keyword arguments.
     """
     members = {member: value for member, (_, value) in read.members(keyword).items()} | more
     return read.attempt(section, partial(make, **members)) if members else None
@@ -293,7 +298,7 @@ def _affinity(read: Reading, release: NodeFeatureDiscoveryRelease, at: str) -> A
 
 
 def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
-    """Return the ServiceAccount name of the chart as the option ``name``, if the master needs this default.
+    """Return the option ``name`` with the ServiceAccount name of the chart, if the master needs this default.
 
     The master needs it if the Helm values disable the creation of its ServiceAccount and set no name. Otherwise, and
     for other components, the result is empty.

@@ -161,10 +161,10 @@ def _term(field: str, value: Any) -> None:
 
 
 def _expressions(field: str, value: Any) -> None:
-    """Check the match expressions of a rule.
+    """Raise unless the match expressions of a rule are valid.
 
-    They are a mapping from attribute names to expressions, or a list of attribute names. The expression None matches
-    any value.
+    Match expressions are a mapping from attribute names to expressions, or a list of attribute names. The expression
+    None matches any value.
     """
     if not isinstance(value, Mapping):
         _list(field, value, "text")
@@ -173,7 +173,10 @@ def _expressions(field: str, value: Any) -> None:
 
 
 def _expression(field: str, value: Any) -> None:
-    """Check a match expression: a mapping with an operator and values, or a list of values for the operator ``In``."""
+    """Raise unless a match expression is valid.
+
+    A match expression is a mapping with an operator and values, or a list of values for the operator ``In``.
+    """
     if not isinstance(value, Mapping):
         _operands(field, value, "In")
         return
