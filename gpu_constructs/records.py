@@ -31,7 +31,7 @@ else:
 
 
 class _Late:
-    """A member of a class that generates all members at the first read."""
+    """A placeholder for a generated method of a dataclass. The first access generates all methods of the class."""
 
     def __init__(self, cls: type, name: str, options: dict[str, Any]) -> None:
         self._class, self._name, self._options = cls, name, options

@@ -71,9 +71,14 @@ def chart(name: str, own_releases: str = "") -> Chart:
 
 
 def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str, tuple[str, ...] | None]:
-    """Return the releases in each range of versions, by the name of the range.
+    """Return the releases in each given range of versions, by the name of the range.
 
     The value of a range is empty if the range contains all releases, and None if it contains none of them.
+
+    Args:
+        table: Name of the table of releases.
+        column: Column of the table with the versions.
+        ranges: Ranges of versions, such as ``>=1.2``, by name.
     """
     found = {name: versions.releases_in(table, releases, column) for name, releases in ranges.items()}
     every = versions.releases_in(table, "", column) if table else ()

@@ -155,7 +155,7 @@ class Problems:
         warn(f"{self._at(path.removeprefix(self._section))}{self._as_given(message)}")
 
     def _as_given(self, message: str) -> str:
-        """Return a message without the name of the section, so that it states each key as in the values of the user."""
+        """Return a message in which each key has the same path as in the values of the user, without the section."""
         return message.replace(f"values.{self._section}", "values.").replace(f"'{self._section}", "'")
 
     @contextmanager

@@ -249,7 +249,11 @@ def _mounts(read: Reading) -> tuple[list[Mount], dict[str, str]]:
 
 
 def _kept(read: Reading, given: Sequence[Mount], own_mount: str) -> Iterator[Mount]:
-    """Yield the volume mounts that the Helm values set, except mounts that contain only the list of metrics."""
+    """Yield the volume mounts in the Helm values that the exporter needs, without the mount of the list of metrics.
+
+    The library mounts the list of metrics itself. The function records a problem for each mount that the library cannot
+    support.
+    """
     for mount in given:
         if mount.path in (POD_RESOURCES, "/tmp"):
             read.refuse(

@@ -108,7 +108,7 @@ def _without_profiling(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
 def _from_api(read: Reading, path: str, reference: str, namespace: str, can_profile: bool) -> MetricsConfigMap | None:
     """Return the ConfigMap from which the exporter reads its list of metrics through the API server.
 
-    Return None if the Helm chart creates this ConfigMap.
+    Return None if the Helm chart creates this ConfigMap, or if the exporter cannot read it.
     """
     where, _, name = reference.partition(":")
     if where != namespace:
@@ -121,9 +121,10 @@ def _from_api(read: Reading, path: str, reference: str, namespace: str, can_prof
 def _from_file(
     read: Reading, program: FlagValues, mounts: Sequence[Mount], can_profile: bool
 ) -> tuple[_Listed | None, str]:
-    """Return the list of metrics that the exporter reads from a file, and the path of the mount with this file.
+    """Return the metrics in the file that the exporter reads, and the mount path of this file.
 
-    The list is None if the file contains the list that the Helm chart creates.
+    The first result is None if the file is the one that the Helm chart creates. The mount path is empty if the file is
+    part of the image.
     """
     path, file = program.get("collectors", ("arguments", _DEFAULT_FILE))
     around = [mount for mount in mounts if f"{file}/".startswith(f"{mount.path.rstrip('/')}/")]

@@ -185,7 +185,10 @@ class Exporter:
 
 
 def _check_scrape(exporter: Exporter) -> None:
-    """Raise an error if the scraper cannot find or read the pods. Warn if two objects would scrape the same pods."""
+    """Raise an error if the scraper of an exporter cannot find or read the pods.
+
+    Warn if two objects would make Prometheus scrape the same pods.
+    """
     kind, service = exporter.scrape.kind, exporter.service
     if service is None and kind in ("ServiceMonitor", "VMServiceScrape", "annotations"):
         raise GpuConstructsError(

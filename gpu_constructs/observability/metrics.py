@@ -128,10 +128,10 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
 @cache
 def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
-    """Return the metric and the name of a predefined list for each DCGM field, by the name of the field.
+    """Return the default metric of each DCGM field, and the name of the shortest predefined list that contains it.
 
-    Of several lists with the field, the name is that of the shortest one. It is None if this release of the exporter
-    does not know the field yet.
+    The keys of the result are names of fields. The name of the list is None if this release of the exporter does not
+    know the field.
     """
     number = release_number(release)
     found: dict[str, tuple[Metric, str | None]] = {}

@@ -55,7 +55,10 @@ _OPERANDS = frozenset(
 
 @cache
 def _read_by(release: str, *, with_dead: bool = False) -> Mapping[str, None]:
-    """Return the keys and sections that a release of the chart reads, in the order of ``chart_keys.yaml``."""
+    """Return the keys and sections that a release of the chart reads, in the order of ``chart_keys.yaml``.
+
+    The values of the returned dict are None.
+    """
     read = [path for path, key in KEYS.items() if release in key.releases and (with_dead or not key.why_not)]
     sections = [path[:dot] for path in read for dot, letter in enumerate(path) if letter == "."]
     return dict.fromkeys((*read, *sections))
@@ -154,9 +157,9 @@ def _unknown(path: str, value: Any, release: GpuOperatorRelease) -> KeyProblem:
 
 
 def _way_out(path: str, value: Any, release: GpuOperatorRelease) -> tuple[str, bool]:
-    """Return the advice for a key that the chart does not read.
+    """Return the advice for a key that the chart does not read, and whether the caller can ignore the key.
 
-    Also return whether no key of the chart has a similar name.
+    The second result is False if a key of the chart has a similar name, because the user then probably meant that key.
     """
     section, _, name = path.rpartition(".")
     known = _read_by(release.behaves_like)

@@ -52,7 +52,10 @@ def chart_values(
 def _without_contradictions(
     values: Any, release: versions.GpuOperatorRelease, platform: Platform, problems: Problems
 ) -> Any:
-    """Return the values without keys that contradict another key, the platform or the operator."""
+    """Return the values without keys that contradict another key, the platform or the operator.
+
+    The function adds each of these keys to ``problems``.
+    """
     derived = operator_values.of_platform(platform, driver_install_dir=None, has_bridge=False)
     while True:
         merged = operator_values.merged(derived, {}, values)

@@ -304,9 +304,19 @@ def _told(
     stated: Mapping[str, Any],
     keywords: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the checked Helm values for the chart: those of the platform, of the keywords and of the user, merged.
+    """Return the Helm values for the chart: the checked and merged values of the platform, the keywords and the user.
 
     Warn about values that are probably a mistake.
+
+    Args:
+        where: Construct path, for messages.
+        delivery: Method by which the chart reaches the cluster.
+        platform: Platform of the cluster.
+        release: Release of the operator.
+        bridge: Validation bridge of the cluster; None if it has none.
+        own: Helm values that the user passes as ``values``.
+        stated: Helm values that result from keywords.
+        keywords: Keyword that sets each key, by dotted key.
     """
     staged, has_bridge = bridge.driver_install_dir if bridge else None, bridge is not None
     derived = operator_values.of_platform(platform, driver_install_dir=staged, has_bridge=has_bridge)
@@ -341,7 +351,7 @@ def _manifests(
     told: Mapping[str, Any],
     platform: Platform,
 ) -> dict[str, dict[str, Any]]:
-    """Return the objects that install the operator, by construct ID. ``Default`` is the main one."""
+    """Return the objects that install the operator, by construct ID. The ID of the main object is ``Default``."""
     labels = object_labels(selector_labels(name=CHART, instance=id, component=CHART))
     release = Release(
         name=release_name, namespace=namespace, chart_version=operator.version, values=told, labels=labels

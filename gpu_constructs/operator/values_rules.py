@@ -75,7 +75,7 @@ class _Seen:
         return next((name for known, name in self._keywords.items() if f"{path}.".startswith(f"{known}.")), "")
 
     def off(self, path: str) -> str:
-        """Return the text for false in messages: ``False`` if a keyword sets the key, and ``false`` for Helm values."""
+        """Return the word for false in a message: ``False`` if a keyword sets the key, ``false`` for Helm values."""
         return "False" if self.keyword(path) else "false"
 
     def said(self, row: Row) -> str | None:

@@ -313,7 +313,7 @@ def _outcome_in_words(outcome: Mapping[str, Sequence[Path]]) -> list[str]:
 
 
 def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
-    """Check whether one run of ``synth`` can remove files of another run.
+    """Check whether the run ``one`` of ``synth`` can remove files of the run ``other``.
 
     A run with several clusters searches all folders below its root.
     """

@@ -111,7 +111,7 @@ def _is_above_default(request: PowerRequest, model: GpuModel) -> bool:
 
 
 def _winner(name: str, requests: Sequence[PowerRequest]) -> PowerRequest | None:
-    """Return the power limit that takes precedence on boards with this name. Return None if no limit applies."""
+    """Return the power limit that takes precedence on a board with the given name. Return None if no limit applies."""
     return next(
         (w for w in requests if w.target is None or (w.target == "name" and fnmatchcase(name, w.pattern))),
         None,

@@ -258,7 +258,13 @@ def _variables(settings: Mapping[str, Any], options: WorkloadOptions, budget: Vr
 
 
 def _text(setting: str, holds: str, value: Any) -> str:
-    """Return the value of a keyword as text for its environment variable. Raise an error if it is not valid."""
+    """Return the value of a keyword as text for its environment variable. Raise an error if it is not valid.
+
+    Args:
+        setting: Keyword of ``Ollama``.
+        holds: Kind of the value, such as ``count`` or ``duration``.
+        value: Value of the keyword.
+    """
     if holds == "count":
         fields.whole_number(setting, value, minimum=1, way_out="Remove it for the default of Ollama")
     elif holds == "duration" and not _SECONDS.match(value):

@@ -323,7 +323,7 @@ def _check_agrees(field: str, ours: Any, theirs: Any, path: tuple[str, ...]) -> 
 
 
 def _spelt(key: str, path: tuple[str, ...]) -> str:
-    """Return the name of a kernel parameter as the kernel writes it, with dots in place of slashes."""
+    """Return the name of a kernel parameter with dots in place of slashes, as the kernel writes it."""
     return key.replace("/", ".") if path[-1:] in (("sysctls",), ("params",)) else key
 
 

@@ -269,9 +269,9 @@ class TalosGpuNode(GpuConstruct):
 
 
 def _comment(node: TalosGpuNode, image: str | None, further: int) -> str:
-    """Return the comment at the top of the node's file: the installer image, and the names of the further patches.
+    """Return the comment at the top of the file of a node.
 
-    The documents have no field for this information.
+    It contains the installer image and the names of the further patches, for which the documents have no fields.
     """
     image = (
         installer_image_of(node.machine_config)

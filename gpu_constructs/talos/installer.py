@@ -90,7 +90,8 @@ def driver_branch(platform: Talos, branch: Branch) -> int:
 class _Support:
     """The kernel module types and the driver branches that support a GPU architecture.
 
-    If the first or last branch is None, the architecture has no such limit in the supported Talos releases.
+    If the first branch or the last branch is None, the supported releases of Talos have no such limit for the
+    architecture.
     """
 
     kernel_module_types: tuple[KernelModuleType, ...] = ("open", "proprietary")

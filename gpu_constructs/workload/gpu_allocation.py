@@ -171,7 +171,7 @@ def _slots(profile: GpuProfile) -> set[str]:
 
 
 def _resource(request: GpuRequest, profile: GpuProfile) -> str:
-    """Return the name of the extended resource for the limit. Raise an error if the cluster would not advertise it."""
+    """Return the name of the extended resource that the pods request. Raise an error if no node would advertise it."""
     if profile.backend.is_dra and request.resource is not None:
         return request.resource
     _require_resource_of_device_plugin(request)
@@ -261,9 +261,9 @@ def _families_from(least: tuple[int, int] | None, families: tuple[str, ...]) -> 
 
 
 def _capability_terms(major: int, minor: int) -> list[list[dict[str, Any]]]:
-    """Return the alternative node conditions for a compute capability.
+    """Return alternative lists of node conditions, one of which a node meets if its GPU has a compute capability.
 
-    A node matches if its major number is greater, or if it is equal and the minor number is high enough.
+    A GPU has it if its major number is greater, or if it is equal and the minor number is high enough.
     """
     if minor == 0:
         return [[placement.label_is_above("nvidia.com/gpu.compute.major", major - 1)]]

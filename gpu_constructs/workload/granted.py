@@ -205,7 +205,7 @@ def put_in_place_of(source: ApiObject) -> Granted:
 
 
 class _ClaimTemplate(Manifest):
-    """The ResourceClaimTemplate for the pods of an object. Its name derives from the rendered object."""
+    """The ResourceClaimTemplate for the pods of an object. Its name depends on the rendered object."""
 
     def __init__(self, scope: Construct, id: str, granted: Granted, claim: Mapping[str, Any]) -> None:
         self._granted = granted
@@ -223,7 +223,7 @@ class _ClaimTemplate(Manifest):
         return made
 
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
-        """Return the manifest of the template in a namespace. Its name derives from the rendered object."""
+        """Return the manifest of the template for a namespace. Its name depends on the rendered object."""
         return self.to_json()
 
 

@@ -196,7 +196,7 @@ class ManifestAccess:
         return made
 
     def _holding(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the pods of a manifest that get GPUs.
+        """Return the pod specs of a manifest whose pods get GPUs.
 
         These are the pods with the container that the option ``container`` names, or with the main container of the
         kind. If there is no such option and no pod has the main container, all pods get GPUs. Pods that only coordinate
@@ -213,7 +213,10 @@ class ManifestAccess:
 
 
 def _working_pods(manifest: Mapping[str, Any], path: str | None) -> list[dict[str, Any]]:
-    """Return the pods that do more than coordinate other pods. If there are none, return all pods."""
+    """Return the pod specs of a manifest, without those of pods that only coordinate other pods.
+
+    If all pods only coordinate others, return all pod specs.
+    """
     coordinating = _COORDINATING.get(_kind(manifest), frozenset()) if path is None else frozenset()
     pods = [*pod_specs(manifest, path)]
     places = pod_spec_paths(manifest, path)

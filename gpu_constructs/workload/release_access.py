@@ -143,9 +143,10 @@ def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> A
 def _with_gpus(
     values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return Helm values with the new GPU limit in the keys that the chart has for GPUs, and the workload without it.
+    """Return Helm values with the GPU limit of a workload, and the workload without this limit.
 
-    For example, a chart can have a key for the number of GPUs and a key for the name of the resource.
+    The function sets the separate keys that a chart has for GPUs, such as one for the number of GPUs and one for the
+    name of the resource.
     """
     resources = (*pod_path(workload.manifest["kind"]), "containers", 0, "resources")
     before, after = (dict(mapping(plain_data.at(one, (*resources, "limits")))) for one in (workload.manifest, made))
