@@ -20,7 +20,7 @@ _PLATFORMS: Mapping[str, type[Talos | Kubernetes]] = {"talos": Talos, "kubernete
 
 @dataclass(frozen=True, kw_only=True)
 class Clusters(fields.Options):
-    """The content of a file.
+    """The content of a YAML file that declares the clusters of a fleet.
 
     Attributes:
         clusters: Clusters, as the file declares them.
@@ -49,7 +49,7 @@ def read(text: str) -> Clusters:
 
 
 def _platform(value: Value) -> Talos | Kubernetes:
-    """Return the platform in a mapping with the name of a platform and its version."""
+    """Return the platform that a YAML mapping declares: the name of a platform as key, and its version as value."""
     members = value.members(tuple(_PLATFORMS))
     if len(members) != 1:
         raise value.must_be('a platform and its version, such as {talos: "1.13"}')
@@ -59,7 +59,7 @@ def _platform(value: Value) -> Talos | Kubernetes:
 
 
 def _plain(value: Value) -> Any:
-    """Return any YAML value as plain data."""
+    """Return a YAML value as plain Python data: dicts, lists and scalars."""
     if isinstance(value.node, yaml.MappingNode):
         return {key: _plain(member) for key, member in value.items().items()}
     if isinstance(value.node, yaml.SequenceNode):
@@ -68,7 +68,7 @@ def _plain(value: Value) -> Any:
 
 
 class _ClustersFile(InventoryFile):
-    """The rules of a file with clusters: those of an inventory, with deeper nesting."""
+    """The rules of a YAML file with clusters. They are the rules of an inventory, but allow deeper nesting."""
 
     deepest = 16
     called = "a file with clusters"

@@ -258,12 +258,12 @@ class Fleet(metaclass=ShortErrors):
             parser.error(error.problem)
 
     def _own_files(self, work: Work, done: Sequence[Outcome], *, is_whole: bool, adds_up: bool) -> OutputFiles:
-        """Return the files that belong to the whole fleet.
+        """Return the files that belong to the whole fleet and not to one of its clusters.
 
         Args:
-            work: What all clusters have in common.
-            done: Outcomes of this run.
-            is_whole: Whether the run has all clusters, so that it can remove the files of former clusters.
+            work: Settings of the run, which are the same for all clusters.
+            done: Results of the clusters in this run.
+            is_whole: Whether the run contains all clusters, so that it can remove the files of former clusters.
             adds_up: Whether to write the sums of the capacity plans.
         """
         output = OutputFiles(
@@ -285,7 +285,7 @@ class Fleet(metaclass=ShortErrors):
         return output
 
     def _sums(self, root: Path, done: Sequence[Outcome]) -> dict[str, str]:
-        """Return the texts of the reports about the capacity of the fleet. Empty if no cluster has a capacity plan."""
+        """Return the reports with the sums of all capacity plans, as text by path; empty if no cluster has a plan."""
         own: dict[str, Mapping[str, Capacity] | None] = {one.name: one.capacity for one in done}
         found = {
             one.name: own[one.name] if one.name in own else on_disk(root / "reports" / one.name)
@@ -299,7 +299,14 @@ class Fleet(metaclass=ShortErrors):
     def _written(
         self, root: Path, done: Sequence[Outcome], output: OutputFiles, told: Sequence[str]
     ) -> SynthesisReport:
-        """Commit the files of all clusters and of the fleet. Return the report."""
+        """Replace the files of all clusters and of the whole fleet by the new files. Return the report on the run.
+
+        Args:
+            root: Output folder of the fleet.
+            done: Results of the clusters, with their files under temporary names.
+            output: Files of the whole fleet.
+            told: Warnings for the report.
+        """
         files: dict[str, list[Path]] = defaultdict(list)
         try:
             for staged in (*(one.staged for one in done if one.staged is not None), output.stage()):
@@ -322,8 +329,8 @@ def _messages(done: Sequence[Outcome], heeds_warnings: bool) -> tuple[list[str],
     Clusters with the same message share one line.
 
     Args:
-        done: Outcomes of all clusters of the run.
-        heeds_warnings: Whether warnings are problems.
+        done: Results of all clusters of the run.
+        heeds_warnings: Whether warnings count as problems.
     """
     told = [(f"{who}: {one.text}", one) for one, who in _grouped((one.name, one.told) for one in done)]
     checked = [f"{who}: {text}" for text, who in _grouped((one.name, one.warnings) for one in done)]
@@ -337,7 +344,12 @@ def _messages(done: Sequence[Outcome], heeds_warnings: bool) -> tuple[list[str],
 
 
 def _print(told: Iterable[tuple[str, Told]], checked: Iterable[str]) -> None:
-    """Print the warnings of constructs, which refer to the user's lines, and the warnings of the checks."""
+    """Print warnings of constructs, each with the user's line of code, and warnings of checks.
+
+    Args:
+        told: Text of each warning of a construct, and the warning with its line of code.
+        checked: Texts of the warnings of the checks.
+    """
     for text, one in told:
         warnings.warn_explicit(text, GpuConstructsWarning, one.filename, one.line)
     for text in checked:
@@ -349,7 +361,7 @@ _Text = TypeVar("_Text", str, Told)
 
 
 def _grouped(found: Iterable[tuple[str, Sequence[_Text]]]) -> list[tuple[_Text, str]]:
-    """Return each message once, with the names of the clusters that have it.
+    """Return each different message once, with a text that names the clusters with this message.
 
     Args:
         found: Name of each cluster, with its messages.

@@ -29,7 +29,7 @@ _SECONDS_WITHOUT_PROGRESS = 2
 
 
 class Work(NamedTuple):
-    """What all clusters of a run have in common.
+    """The settings of a run, which are the same for all clusters.
 
     Attributes:
         fill: Function of the user that adds the constructs of a cluster to its App.
@@ -73,7 +73,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(work: Work, cluster: Cluster) -> Outcome:
-    """Fill, check and render the App of a cluster, and write its files under temporary names."""
+    """Fill, check and render the App of a cluster, and write its files under temporary names. Return the result."""
     outdir = work.root / cluster.name
     app = App(outdir=str(outdir))
     with warnings.catch_warnings(record=True) as caught:
@@ -117,7 +117,7 @@ def outcomes(work: Work, clusters: Sequence[Cluster], jobs: int) -> Iterator[Out
     """Yield the outcome of each cluster, in the order of the clusters.
 
     Args:
-        work: What all clusters have in common.
+        work: Settings of the run, which are the same for all clusters.
         clusters: Clusters of the run.
         jobs: Number of processes. With 1, no further process starts.
 
@@ -149,7 +149,10 @@ def outcomes(work: Work, clusters: Sequence[Cluster], jobs: int) -> Iterator[Out
 
 @contextmanager
 def _processes(work: Work, jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Start processes that import the program again, because a copy of this process would share its Node.js."""
+    """Start new processes, each of which imports the program again, and return their pool as a context.
+
+    A forked copy of this process would share its Node.js.
+    """
     try:
         pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -177,7 +180,7 @@ def _in_process(cluster: Cluster) -> Outcome:
 
 
 def _discard(started: Sequence[Future[Outcome]]) -> None:
-    """Cancel the clusters that did not start, and remove the temporary files of the others."""
+    """Cancel the jobs that did not start, and remove the temporary files of the other jobs."""
     for one in started:
         if not one.cancel() and one.exception() is None:
             discard([one.result()])
@@ -191,7 +194,7 @@ def discard(done: Iterable[Outcome]) -> None:
 
 
 def with_progress(found: Iterable[Outcome], count: int) -> Iterator[Outcome]:
-    """Yield the outcomes. From two seconds on, show their number in one line of a terminal."""
+    """Yield the given outcomes. After two seconds, a terminal also shows the number of outcomes so far."""
     start, is_shown = time.monotonic(), False
     try:
         for done, one in enumerate(found, 1):

@@ -42,7 +42,10 @@ def selected(clusters: Sequence[Cluster], only: Sequence[str], shard: str | None
 
 
 def _shard(shard: str | None) -> tuple[int, int]:
-    """Return the number of a shard, and the number of all shards."""
+    """Return the two numbers in the text of a shard: for ``3/10``, the shard 3 of 10 shards.
+
+    For None, the result is shard 1 of 1.
+    """
     if shard is None:
         return 1, 1
     fields.of_type("shard", shard, str)
@@ -56,5 +59,8 @@ def _shard(shard: str | None) -> tuple[int, int]:
 
 
 def _place(name: str) -> int:
-    """Return a number that depends only on the name, so a cluster stays in its shard if other clusters join."""
+    """Return a number that depends only on the name of a cluster, and decides its shard.
+
+    A cluster stays in its shard if the fleet gets other clusters.
+    """
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])

@@ -71,7 +71,7 @@ def of_cluster(report: str) -> dict[str, Capacity]:
 
 
 def summed(parts: Iterable[Capacity]) -> Capacity:
-    """Return the sum of capacities."""
+    """Return one capacity that is the sum of the given capacities."""
     parts = list(parts)
     slots, used = Counter[str](), Counter[str]()
     for part in parts:
@@ -181,7 +181,12 @@ _HEADINGS = ("clusters", "nodes", "boards", "kW", "resource", "slots", "used", "
 
 
 def _table(heading: str, rows: Mapping[str, Capacity]) -> str:
-    """Return a table with one line for each resource of each row."""
+    """Return a text table of capacities, with one line for each GPU resource of each row.
+
+    Args:
+        heading: Heading of the first column.
+        rows: Capacities by the text in the first column.
+    """
     lines = [(heading, *_HEADINGS), *(line for name, one in rows.items() for line in _lines(name, one))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     words = (0, 1 + _HEADINGS.index("resource"))
