@@ -203,7 +203,7 @@ class OutputFiles:
             yield from ((path, True) for path in self._beside(sides) if self._cluster_of(path) not in self.clusters)
 
     def _beside(self, sides: Sequence[tuple[str, str]]) -> Iterator[Path]:
-        """Yield files below ``root`` that an earlier run can have written for any cluster.
+        """Yield files in the folder ``root`` that an earlier run can have written for one of its clusters.
 
         Args:
             sides: Folders for files that are not manifests, each with an ending of the files in it.
@@ -213,17 +213,20 @@ class OutputFiles:
             yield from self.root.glob(pattern)
 
     def _cluster_of(self, path: Path) -> str:
-        """Return the name of the cluster to which a file below ``root`` belongs. Empty if it belongs to no cluster."""
+        """Return the name of the cluster to which a file in the folder ``root`` belongs.
+
+        The name is empty if the file belongs to no single cluster.
+        """
         first, *rest = path.relative_to(self.root).parts
         if first not in FOLDERS:
             return first if rest else ""
         return rest[0] if len(rest) > 1 else ""
 
     def _calls_near(self) -> list[_Call]:
-        """Return the earlier calls in this process that wrote to folders in which this run can remove files.
+        """Return the earlier calls of ``synth`` in this process that share output folders with this call.
 
-        The result is empty if the process is not a script, for example a test or a notebook. Such a process can write
-        the same App several times in different states.
+        One of the two calls could then remove files of the other. The result is empty if the process is not a script,
+        for example a test or a notebook. Such a process can write the same App several times in different states.
         """
         if running_script() is None:
             return []

@@ -211,13 +211,13 @@ def is_strict(strict: bool) -> bool:
 
 
 def _warnings_of_constructs(apps: Sequence[App]) -> list[str]:
-    """Return the warnings of the constructs in the given apps, and of constructs and values outside of any app."""
+    """Return the warnings that constructs of the given apps issued. Include warnings of code outside of any app."""
     kept = [warning for app in apps for warning in warnings_of(app) if not is_ignored(warning)]
     return list(dict.fromkeys([*take_shown_warnings(), *kept]))
 
 
 def _heeded(of_constructs: Sequence[str], warnings: Sequence[str]) -> list[str]:
-    """Return the warnings that count as errors with ``strict``.
+    """Return the warnings that count as errors if the user sets ``strict``.
 
     A warning that a filter of Python ignores does not count.
     """

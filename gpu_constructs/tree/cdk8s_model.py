@@ -308,9 +308,10 @@ def _chart_of(made: _Made) -> _Made:
 
 
 def _renders_nothing(chart: _Made) -> bool:
-    """Check whether a chart has no objects, and the validation of its app finds no problem.
+    """Check whether a chart contains no objects, and cdk8s can render it without errors of validations.
 
-    The checks of this library find none while ``synth`` renders the app, because ``synth`` runs them itself.
+    While ``synth`` renders an app, the validations of this library find no error, because ``synth`` runs its checks
+    itself.
     """
     validations = (validation for made in chart.root.find_all() for validation in made.validations)
     return not chart.children and all(getattr(one, "is_left_to_synth", False) for one in validations)

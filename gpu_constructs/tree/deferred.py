@@ -16,7 +16,10 @@ from gpu_constructs.tree.node import require_node
 
 
 def _answered_first(name: str) -> Any:
-    """Return a method of the provider that asks the model, and sends the message to Node.js if that fails."""
+    """Return a method for ``DeferredProvider`` that sends messages of one type, such as ``create``, to the model.
+
+    If the model cannot answer, the method sends the message to Node.js.
+    """
 
     def send(self: DeferredProvider, request: Any) -> Any:
         return self._answered(request) or getattr(ProcessProvider, name)(self, request)
@@ -46,7 +49,7 @@ class DeferredProvider(ProcessProvider):
     sinvoke = _answered_first("sinvoke")
 
     def _answered(self, request: Any) -> Any:
-        """Return the answer of the model. Return None if only Node.js can answer."""
+        """Return the response of the model to a message. Return None if only Node.js can answer it."""
         if self._model is None:
             return None
         try:
@@ -73,7 +76,10 @@ class DeferredProvider(ProcessProvider):
 
     @contextmanager
     def _as_at_import(self) -> Iterator[None]:
-        """Restore the environment variables and the working folder of the first import of cdk8s."""
+        """Run the ``with`` block with the environment variables and the working folder of the first import of cdk8s.
+
+        Restore the current ones afterwards.
+        """
         environment, folder = dict(os.environ), os.getcwd()
         if (environment, folder) == (self._environment, self._folder):
             yield

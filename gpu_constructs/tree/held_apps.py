@@ -91,7 +91,7 @@ class AppChecks:
         return errors
 
     def _sentences(self) -> Iterator[tuple[bool, str]]:
-        """Yield each problem that a check found: whether it is only a warning, and its text."""
+        """Yield the problems that the checks find, each with whether it is only a warning, and its text."""
         found = self.app.node.find_all()
         # The objects render one by one, because a chart would validate the app again first.
         objects = [construct for construct in found if isinstance(construct, ApiObject)]

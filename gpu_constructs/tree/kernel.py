@@ -22,13 +22,19 @@ _ENTRY = Path(__file__).with_name("one_process.js")
 
 
 def change_jsii_before_cdk8s() -> None:
-    """Change jsii at the first import of cdk8s. This works only if the program imports this package before cdk8s."""
+    """Make jsii start Node.js late or in one process. The change takes effect at the first import of cdk8s.
+
+    This works only if the program imports this package before cdk8s.
+    """
     if "constructs" not in sys.modules:
         sys.meta_path.insert(0, _BeforeConstructs())
 
 
 class _BeforeConstructs:
-    """An import hook that changes jsii before the first import of the library ``constructs``, which starts Node.js."""
+    """An import hook that changes jsii just before the program imports the library ``constructs`` for the first time.
+
+    This import starts Node.js.
+    """
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname == "constructs":

@@ -76,7 +76,7 @@ class Manifest(ApiObject):
         )
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute. Record that a caller reads ``metadata``, because the caller can then change it."""
+        """Return an attribute. Record each read of ``metadata``, because the reader can then change the metadata."""
         if name == "metadata":
             self._is_metadata_given_out = True
         return super().__getattribute__(name)
