@@ -116,8 +116,8 @@ def wrapped(message: str) -> str:
 class ShortErrors(type):
     """A metaclass that shortens the traceback of an error to the line of the caller and one frame of this library.
 
-    It also rejects unknown members of option structs. ``_NOT_TAKEN`` maps a name that users may expect to the reason
-    why the class does not accept it.
+    It also rejects unknown arguments. If users may expect an argument that a class does not accept, the attribute
+    ``_NOT_TAKEN`` of the class contains advice for the message, by name of the argument.
     """
 
     _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012

@@ -279,9 +279,10 @@ class Eligibility:
         return [frozenset(those) for those in found]
 
     def _candidates(self, demands: Demands) -> Collection[int]:
-        """Return the groups of nodes that may accept the pods of a workload, judged by the selected labels only.
+        """Return the indices of the groups of nodes that can match the label rules of a workload.
 
-        The full check comes later. The result includes nodes that lack a selected label, because they may get it later.
+        This fast search only excludes nodes whose labels certainly do not match. Nodes that lack a label stay in the
+        result, because they may get the label later.
         """
         everything: Collection[int] = range(len(self._offered))
         selected = min([everything, *map(self._having, demands.selected)], key=len)

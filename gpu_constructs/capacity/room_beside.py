@@ -196,7 +196,13 @@ def _evicting(matching: Matching, there: Mapping[int, int], pods: Mapping[int, i
 
 
 def _with(matching: Matching, placed: PlacedPods, more: Mapping[int, int]) -> PlacedPods:
-    """Return the placement after as many new pods as possible start beside the running pods."""
+    """Return a placement with the running pods, and with as many new pods as the nodes have room for.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        placed: Placement of the running pods.
+        more: Number of new pods by the index of the workload.
+    """
     there = placed.counts()
     made = PlacedPods.of(matching, matching.pack(there, more))
     found = made.counts()

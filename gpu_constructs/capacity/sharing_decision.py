@@ -327,7 +327,10 @@ class Decision:
         return [mib for mib, pods, _ in reversed(self._meeting) for _ in range(min(pods, count))][:count]
 
     def _of_unknown(self, replicas: int) -> Iterator[str]:
-        """Yield sentences about unknown memory, and about sets of pods that certainly need too much memory."""
+        """Yield sentences for the case that the memory of some pods or of the board is not known.
+
+        One sentence states what is unknown. If known pods certainly need too much memory together, another names them.
+        """
         mib, board = self._hardware.mib, self._hardware.board
         ways = [
             *(["set GpuRequest(vram=...)"] if self._unknown else []),

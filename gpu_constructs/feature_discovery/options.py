@@ -295,7 +295,7 @@ class NfdProbe(NfdOptions):
     success_threshold: int | None = None
 
     def to_manifest(self) -> dict[str, int]:
-        """Return the numbers by the names of their fields in a Kubernetes probe."""
+        """Return the fields of the probe in a Kubernetes manifest, such as ``periodSeconds``."""
         numbers = {
             "initialDelaySeconds": self.initial_delay_seconds,
             "timeoutSeconds": self.timeout_seconds,
@@ -363,7 +363,7 @@ class NfdPodDisruptionBudget(NfdOptions):
         return replicas - pods(1 if self.min_available is None else self.min_available)
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the budget by the names of its fields in a PodDisruptionBudget."""
+        """Return the fields of the budget in the spec of a PodDisruptionBudget."""
         policy = {"unhealthyPodEvictionPolicy": self.unhealthy_pod_eviction_policy}
         if self.max_unavailable is not None:
             return {"maxUnavailable": self.max_unavailable, **policy}

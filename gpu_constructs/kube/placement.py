@@ -184,9 +184,13 @@ def with_node_alternatives(
 
 
 def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an affinity that also excludes each node on which a pod that matches a label selector runs.
+    """Return an affinity that also excludes nodes on which certain other pods run.
 
-    The function adds the rule to the given affinity, if any.
+    The function adds this rule to the given affinity, if any.
+
+    Args:
+        affinity: Affinity of a pod spec; None if it has none.
+        selector: Label selector of the other pods.
     """
     affinity = affinity or {}
     apart = affinity.get("podAntiAffinity") or {}

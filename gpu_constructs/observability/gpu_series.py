@@ -33,7 +33,10 @@ _PER_INSTANCE = frozenset(
 
 @cache
 def quantities() -> Mapping[str, Mapping[str, str]]:
-    """Return a table: the unit of each quantity, such as power, its metric in each dialect, and the unit conversion."""
+    """Return a table of quantities, such as power, by name.
+
+    Each row contains the unit of the quantity, its metric in each dialect, and the unit conversion.
+    """
     return {row["quantity"]: row for row in rows(__package__, "quantities.csv")}
 
 

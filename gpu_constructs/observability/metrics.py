@@ -128,10 +128,10 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
 @cache
 def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
-    """Return the default metric of each DCGM field, and the name of the shortest predefined list that contains it.
+    """Return the metric for each known DCGM field, with the name of a predefined list of metrics.
 
-    The keys of the result are names of fields. The name of the list is None if this release of the exporter does not
-    know the field.
+    The keys of the result are the names of the fields. Several lists can contain a field, and the name is that of the
+    shortest one. The name is None if the release of the exporter does not know the field.
     """
     number = release_number(release)
     found: dict[str, tuple[Metric, str | None]] = {}

@@ -71,7 +71,7 @@ class _Seen:
         return plain_data.at(self._values, path)
 
     def keyword(self, path: str) -> str:
-        """Return the keyword of ``GpuOperator`` that set a key or its section. Empty text: no keyword set it."""
+        """Return the keyword of ``GpuOperator`` that set a key or its section; empty if no keyword set it."""
         return next((name for known, name in self._keywords.items() if f"{path}.".startswith(f"{known}.")), "")
 
     def off(self, path: str) -> str:

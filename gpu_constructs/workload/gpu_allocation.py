@@ -261,9 +261,11 @@ def _families_from(least: tuple[int, int] | None, families: tuple[str, ...]) -> 
 
 
 def _capability_terms(major: int, minor: int) -> list[list[dict[str, Any]]]:
-    """Return alternative lists of node conditions, one of which a node meets if its GPU has a compute capability.
+    """Return the conditions on node labels for GPUs with at least a given compute capability, such as 8.9.
 
-    A GPU has it if its major number is greater, or if it is equal and the minor number is high enough.
+    The result contains alternative lists, and a node must meet all conditions of one list. One list requires a greater
+    major number. The other list requires the same major number and a high enough minor number. If ``minor`` is 0, one
+    list is enough.
     """
     if minor == 0:
         return [[placement.label_is_above("nvidia.com/gpu.compute.major", major - 1)]]
