@@ -208,7 +208,7 @@ def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> 
 
 
 def _is_placed(model_name: str, layouts: list[dict[str, int] | None], need: _Need) -> bool:
-    """Return whether the boards have room for one more pod.
+    """Place one more pod on the boards of a node. Return whether they have room for this pod.
 
     If they have, the function adds the devices of the pod to ``layouts``. The layout of a board that the pod takes as a
     whole becomes None.

@@ -178,7 +178,13 @@ def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> N
 
 
 def _add_copies(placed: PlacedPods, each: Mapping[int, int], lacking: int) -> int:
-    """Place as many copies of a gang as have room. Return the number of copies without room."""
+    """Place as many copies of a gang as have room. Return the number of copies without room.
+
+    Args:
+        placed: Placement, which the function changes.
+        each: Number of pods of each workload in one copy.
+        lacking: Number of copies to place.
+    """
     some = lacking
     while some:
         if placed.add_all({i: some * count for i, count in each.items()}):

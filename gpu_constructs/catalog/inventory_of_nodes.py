@@ -273,6 +273,13 @@ def _boards_of_mixed(
     """Return the options of ``GpuNode`` for a node with the MIG strategy ``mixed``: its boards and their MIG devices.
 
     If no label states the number of boards, the function assumes as few as possible.
+
+    Args:
+        board: Name of the board; None if the board is unknown.
+        devices: Number of MIG devices on the node by profile.
+        whole: The resource ``nvidia.com/gpu``, as the labels describe it.
+        offered: Number of slots of ``nvidia.com/gpu`` that the node advertises.
+        is_counted: Whether a label states the number of boards.
     """
     undivided = min(offered // whole.replicas, whole.count if is_counted else offered)
     boards = whole.count

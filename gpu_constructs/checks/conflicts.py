@@ -194,7 +194,14 @@ def platforms_are_one(facts: Facts) -> Iterator[Finding]:
 def _of_another_platform(
     facts: Facts, at: int, platform: Platform, references: Iterable[tuple[int, Platform]]
 ) -> Iterator[Finding]:
-    """Yield a problem if the platform of a construct differs from all given platforms."""
+    """Yield a problem for each construct with another platform whose pods can run on the same nodes.
+
+    Args:
+        facts: Facts about the app.
+        at: Index of the construct to check.
+        platform: Platform of this construct.
+        references: Other constructs, as pairs of an index and a platform.
+    """
     for other, reference in references:
         if _may_meet(facts, at, other) and not _need_nothing_of(facts, at, platform, reference):
             both_talos = isinstance(platform, Talos) and isinstance(reference, Talos)

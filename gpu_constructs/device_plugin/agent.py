@@ -222,11 +222,12 @@ def daemonset(
 
 
 def _affinity(given: Installation, component: str, delivery: Delivery) -> Mapping[str, Any] | None:
-    """Return the affinity of a DaemonSet, with a rule that prevents two configurations on one node.
+    """Return the affinity of a DaemonSet, with a rule that keeps pods of two configurations off one node.
 
-    If a node changes its configuration, the new pods therefore start only after the old pods end. Otherwise, an old
-    plugin would remove the socket of the new plugin when it exits, and the kubelet would mark all GPUs of the node as
-    unhealthy. An old MPS control daemon would stop the server that the new daemon started.
+    The rule applies to the device plugin and the MPS control daemon. If a node changes its configuration, the new pods
+    therefore start only after the old pods end. Otherwise, an old plugin would remove the socket of the new plugin when
+    it exits, and the kubelet would mark all GPUs of the node as unhealthy. An old MPS control daemon would stop the
+    server that the new daemon started.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/plugin/server.go;

@@ -246,7 +246,13 @@ def _check_arguments(seen: _Seen, platform: Platform) -> None:
 
 
 def _check_directory(seen: _Seen, platform: Platform, staged: str | None) -> None:
-    """Check the folder in which the operator's validator looks for the driver libraries and nvidia-smi."""
+    """Raise an error if the operator's validator would look for the driver files in a wrong folder.
+
+    Args:
+        seen: Helm values.
+        platform: Platform of the cluster.
+        staged: Folder to which a bridge copies the driver files; None if there is no such bridge.
+    """
     expected = staged or platform.driver_install_dir
     if expected and (seen.get(_DIRECTORY) or "").rstrip("/") != expected:
         where = "the bridge" if staged else platform

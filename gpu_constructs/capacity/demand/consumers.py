@@ -156,7 +156,15 @@ def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
 
 
 def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, remarks: Sequence[str], app: App) -> Consumer:
-    """Return the pods of an object as a workload of the capacity plan."""
+    """Return the pods of an object as a workload of the capacity plan.
+
+    Args:
+        holder: Pods of the object.
+        choices: Alternative sets of devices for each pod.
+        claims: ResourceClaims of each pod.
+        remarks: Further notes about the workload.
+        app: Objects of the app.
+    """
     group, namespace, asks = holder.group, namespace_of(holder.manifest), choices[0].asks
     apart = most_per_node(group.spec, group.labels, namespace)
     queue = labels_of(holder.manifest).get(_QUEUE, group.labels.get(_QUEUE))

@@ -100,7 +100,17 @@ def _replicated(
     unavailable: object = 0,
     pausable: bool = False,
 ) -> Iterator[PodGroup]:
-    """Yield the pods of an object with replicas, and the extra pods of an update."""
+    """Yield the pods of an object with replicas, and the extra pods of an update.
+
+    Args:
+        manifest: Object with ``spec.replicas`` and ``spec.template``.
+        app: Objects of the app.
+        rolling: Dotted path of the settings for rolling updates; empty if the object has none.
+        strategy: Dotted path of the update strategy.
+        surge: Default of ``maxSurge``.
+        unavailable: Default of ``maxUnavailable``.
+        pausable: Whether ``spec.paused`` stops the creation of pods.
+    """
     spec, copies = _spec(manifest), _copies(manifest, app)
     rollout: dict[str, Any] = {}
     if rolling and at(manifest, strategy).get("type", "RollingUpdate") == "RollingUpdate":

@@ -317,7 +317,7 @@ class _Flow:
         return amount
 
     def _change(self, at: int, k: int, amount: int) -> None:
-        """Change the amount that a source sends to a sink."""
+        """Add ``amount``, which can be negative, to the amount that the source ``at`` sends to the sink ``k``."""
         sent = self.sent[at]
         sent[k] = sent.get(k, 0) + amount
         self.users[k][at] = None

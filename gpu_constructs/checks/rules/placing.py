@@ -232,6 +232,14 @@ def _repelled(
 
     For the pods of a DaemonSet (``is_for_each``), one node with such a taint is a problem. For other pods, there is a
     problem only if all nodes have such a taint.
+
+    Args:
+        nodes: Nodes on which the pods should run.
+        tolerations: Tolerations of the pods.
+        subject: Index of the object of the pods; None if a construct is the subject.
+        providers: Indices of the constructs that the message mentions first; none by default.
+        is_for_each: Whether a DaemonSet creates the pods.
+        is_certain: Whether the pods can run on no other nodes; True by default.
     """
     repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
     from_all = {node for node, _ in repelling} == {node for node, _ in nodes}
@@ -266,7 +274,6 @@ def _untolerated(nodes: GpuNodes, tolerations: Sequence[Manifest]) -> list[Mappi
 
 
 def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
-    """Check whether a toleration matches a taint."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("operator") == "Exists":
