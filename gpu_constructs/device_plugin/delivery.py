@@ -289,9 +289,9 @@ def _needs(
 def _impossible(
     flags: Sequence[Flags], uses: frozenset[str], strategies: Sequence[str], platform: Platform, may_use: frozenset[str]
 ) -> Iterable[fields.Conflict]:
-    """Return possible conflicts between the used features and the platform: pairs of a condition and an error message.
+    """Return pairs of a condition and an error message, one for each known conflict with the platform.
 
-    A conflict exists if its condition is true.
+    If a condition is true, the features that the configuration uses do not work on the platform.
     """
     return [
         (

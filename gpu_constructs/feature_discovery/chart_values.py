@@ -298,10 +298,9 @@ def _affinity(read: Reading, release: NodeFeatureDiscoveryRelease, at: str) -> A
 
 
 def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
-    """Return the option ``name`` with the ServiceAccount name of the chart, if the master needs this default.
+    """Return the option ``name`` with the default name of a ServiceAccount, or an empty dict.
 
-    The master needs it if the Helm values disable the creation of its ServiceAccount and set no name. Otherwise, and
-    for other components, the result is empty.
+    Only the master needs this default: if the Helm values disable the creation of its ServiceAccount and set no name.
     """
     is_own = part == "serviceAccount" and path.startswith("nfd.master.") and read.get(f"{path}.create") is False
     return {"name": _CHART} if is_own and f"{path}.name" not in read else {}

@@ -259,9 +259,9 @@ def _words(name: str) -> str:
 
 
 def _key(key: object) -> str:
-    """Return the key of a Helm value.
+    """Return a key of Helm values as the name of a field, for the search for credentials.
 
-    Return an empty text if the key stands for the name of an object, such as ``existingSecret``.
+    Return an empty text if the value is the name of a Secret, as for the key ``existingSecret``.
     """
     name = str(key)
     return "" if re.search(r"(?:^s|S)ecret\Z", name) else name

@@ -101,7 +101,10 @@ def _config(configs: Configs) -> Values:
 
 
 def _nested(flat: Mapping[str, Any]) -> Values:
-    """Return nested dicts for values by dotted key. The result omits values that are None."""
+    """Return nested dicts for Helm values by dotted key: ``{"a.b": 1}`` becomes ``{"a": {"b": 1}}``.
+
+    The result omits values that are None.
+    """
     values: Values = {}
     for path, value in flat.items():
         if value is not None:

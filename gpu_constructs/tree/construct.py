@@ -95,7 +95,8 @@ def _hints(options: Any) -> dict[str, Any]:
 def _bases(options: type) -> list[type]:
     """Return a TypedDict and all TypedDicts that it extends.
 
-    The module that defines the TypedDict must import or define them.
+    Python does not record what a TypedDict extends, so each other TypedDict in the same module counts if its keys are
+    some of the given TypedDict's keys.
     """
     keys = options.__annotations__.keys()
     others = [one for one in vars(sys.modules[options.__module__]).values() if is_typeddict(one) and one is not options]

@@ -282,7 +282,10 @@ class CronJob(Job):
 
 
 def _check_failure_policy(policy: Mapping[str, Any]) -> None:
-    """Raise an error unless the top levels of a policy have the fields of the Kubernetes API."""
+    """Raise an error unless a pod failure policy of a Job has a valid structure.
+
+    The function checks the keys and the actions of the rules, but not the content of their conditions.
+    """
     if not policy.get("rules") or len(policy) > 1:
         raise GpuConstructsError(
             f"pod_failure_policy must contain only 'rules', with at least one, got {dict(policy)!r}"
