@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
-from gpu_constructs.catalog.platforms import Kubernetes, Talos
+from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, Kubernetes, Talos
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.side_files import FOLDERS
@@ -43,7 +43,8 @@ class Cluster(fields.Options):
 
     Attributes:
         name: Name of the cluster and of its folder in ``dist/``, a DNS label.
-        platform: Operating system of the nodes. It is required, unless a group of the cluster declares it.
+        platform: Operating system of the nodes. It is required, unless a group of the cluster declares it. The
+            function that fills the app always gets a platform.
         nodes: GPU nodes of the cluster; none by default.
         rack_watts: Power limit of all boards in a rack together, in watts, by name of the rack; none by default.
         labels: Labels of the cluster, such as ``{"region": "eu"}``; none by default. Groups select clusters by them,
@@ -56,7 +57,11 @@ class Cluster(fields.Options):
     """
 
     name: str
-    platform: Talos | Kubernetes | None = None
+    if TYPE_CHECKING:
+        # The function of the user always gets a platform, so it does not need to check for None.
+        platform: Talos | Kubernetes = DEFAULT_PLATFORM
+    else:
+        platform: Talos | Kubernetes | None = None
     nodes: Sequence[GpuNode] = ()
     rack_watts: Mapping[str, int] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
