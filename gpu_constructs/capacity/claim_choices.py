@@ -37,9 +37,9 @@ class Chosen:
         consumers: Workloads whose pods each request one fixed set of devices.
         is_open: Whether the scheduler can choose other alternatives than the plan. The plan then does not know how much
             room remains for other pods.
-        is_least_sure: Whether a lack of room for long-running pods is certain: if this choice of alternatives leaves
-            some of them without room, every other choice does too. Long-running pods run until someone deletes them.
-        is_sure: The same as ``is_least_sure``, but for all pods.
+        is_least_sure: Whether "no room" is a certain answer for long-running pods, which run until someone deletes
+            them. If it is certain, every other choice of alternatives lacks room too.
+        is_sure: Whether "no room" is a certain answer for all pods together.
     """
 
     consumers: Sequence[Consumer]
@@ -95,10 +95,11 @@ def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]
 
 
 def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], ...], int]:
-    """Return the alternative sets of devices that a node can allocate to a pod, each with its rank.
+    """Return a dict from each set of devices that a node can allocate to a pod to the rank of this set.
 
-    A set is a tuple of device classes and numbers of devices. Its rank is its position in the list ``firstAvailable``
-    of the claim; 0 is the preferred set. For a DaemonSet, the result contains only the first set that the node has.
+    A claim lists alternative sets. A set is a tuple of pairs: device class and number of devices. Its rank is its
+    position in the list ``firstAvailable`` of the claim; 0 is the preferred set. For a DaemonSet, the result contains
+    only the first set that the node has.
     """
     tried = enumerate(choice.on(offer.allocatable) for choice in consumer.choices)
     able = [(tuple(sorted(asks.items())), rank) for rank, asks in tried if asks is not None]
@@ -138,13 +139,13 @@ class _Split:
         return Chosen(found, bool(self._open), is_least_sure, is_sure)
 
     def _placed(self, pods: Sequence[int], least: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-        """Return the number of pods of each variant, and whether this division is certainly the best one.
+        """Return a dict with the number of pods of each variant, and whether this division is certainly the best one.
 
         A variant is a copy of a workload that requests one of its alternative devices. A division is certainly the best
         one if all pods have room, or if some pods lack room in every division.
 
         Args:
-            pods: Number of pods of each workload.
+            pods: Number of pods of each workload, by its index.
             least: Number of pods of each variant that must not move to another variant.
         """
         counts = {one: least.get(one, 0) for those in self._members for one in those}
@@ -192,14 +193,14 @@ class _Split:
 
 
 def _with_pods(consumer: Consumer, pods: int, least: int) -> Consumer:
-    """Return a copy of a workload with other numbers of pods.
+    """Return a copy of a workload with ``pods`` pods at most, of which ``least`` are long-running.
 
     Updates of the copy create no extra pods, because the new pods may get other alternative devices.
 
     Args:
         consumer: Workload.
         pods: Largest number of pods of the copy.
-        least: Number of long-running pods of the copy.
+        least: Number of pods of the copy that run until someone deletes them.
     """
     if consumer.is_gang:
         return consumer if pods else replace(consumer, copies=0, least_copies=0)

@@ -35,19 +35,19 @@ DECLARE = "declare it with GpuNode(labels=...)"
 
 
 def unchecked(condition: Condition, subject: int | None = None) -> Problem:
-    """Return a condition as a problem of the kind ``unchecked``, for which ``synth`` prints a warning.
+    """Return a ``Problem`` of the kind ``unchecked`` for a condition. The command ``synth`` prints it as a warning.
 
     Args:
-        condition: Condition on which an answer of the plan depends.
+        condition: Assumption about the cluster that the plan cannot check, and on which its answer depends.
         subject: Index of the object that the condition concerns; None if it concerns no single object.
     """
     return Problem(kind="unchecked", subject=subject, what=f"it fits, if {condition}", way_out=condition.way_out)
 
 
 def conditional(plan: Plan, found: Sequence[Problem]) -> Plan:
-    """Return a copy of a plan with more conditions.
+    """Return a copy of a plan with further conditions, which are assumptions that the plan cannot check.
 
-    An answer "yes" becomes "conditional" if it depends on one of the conditions.
+    If the answer "yes" (all pods fit) depends on one of them, it becomes "conditional".
 
     Args:
         plan: Capacity plan.
@@ -113,7 +113,7 @@ def _of_consumer(matching: Matching, index: int) -> Iterator[Condition]:
 
 
 def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
-    """Return the labels that pods select and no node declares, each with the names of the nodes that may have it."""
+    """Return the nodes that may have labels that pods select and no node declares: a dict from label to node names."""
     # The same nodes accept all workloads of a group, so one workload of each group is enough.
     groups = matching.eligibility.consumer_groups[: len(matching.consumers)]
     asking = {group: index for index, group in reversed([*enumerate(groups)])}
@@ -130,7 +130,7 @@ def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
 
 
 def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Iterator[str]:
-    """Yield a warning for each update during which a waiting pod may take the GPU of the pod that the update replaces.
+    """Yield a warning (text) for each update during which a pending pod can take the GPU that the old pod frees.
 
     Such an update deletes the old pod before it creates the new pod. The function yields nothing if no waiting pod can
     take the GPU.
@@ -140,9 +140,8 @@ def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Ite
         always: Placement of the long-running pods. If some of them do not fit, the function yields nothing.
         waiting: Number of waiting pods of each workload when all pods run.
 
-    Source:
-        kubernetes/kubernetes@v1.36.2:pkg/controller/deployment/recreate.go: The controller creates no new pod while an
-        old one runs. The deletion makes the scheduler try all waiting pods again before the new pod exists.
+    Source: kubernetes/kubernetes@v1.36.2:pkg/controller/deployment/recreate.go: The controller creates no new pod while
+    an old one runs. The deletion makes the scheduler try all waiting pods again before the new pod exists.
     """
     if always.packing.answer != "yes":
         return
@@ -165,7 +164,7 @@ def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Ite
 
 
 def _alike(matching: Matching, indexes: Iterable[int]) -> list[list[int]]:
-    """Return groups of workloads whose pods have the same chance to take a free GPU.
+    """Return groups of workloads whose pods are equally likely to get a free GPU, each group as a list of indices.
 
     The workloads of a group have the same nodes, resources, priority and preemption policy.
     """
@@ -206,7 +205,7 @@ _Answer = Literal["yes", "no", "undecided"]
 
 
 class Beside:
-    """Whether the pods of a plan fit if the rules between pods apply, such as anti-affinity.
+    """The answers of a plan that take rules between pods into account, such as anti-affinity: whether all pods fit.
 
     Attributes:
         always: Whether all long-running pods have a place on a node.
@@ -260,8 +259,8 @@ class Beside:
     def _judged(self, found: Found | None, pods: Mapping[int, int], kind: Literal["slots", "waiting"]) -> _Answer:
         """Return whether all given pods fit, according to the result of a search for their placement.
 
-        If they do not fit, record a problem. If the search gave up, or the answer depends on a condition, record the
-        condition.
+        If they do not fit, add a problem to ``problems``. If the search gave up, or the answer depends on an
+        assumption, add it to ``conditions``.
 
         Args:
             found: Result of the search; None if the cluster is too large for a search.
@@ -292,7 +291,7 @@ class Beside:
         return found.answer
 
     def _later(self, steady: Mapping[int, int]) -> Iterator[Problem]:
-        """Yield a problem if pods of a Job, or new pods of an update, have no place because of rules between pods."""
+        """Yield a problem if rules between pods leave no node for pods of a Job, or for the new pods of an update."""
         lowest = min((self._matching.consumers[i].priority for i, count in steady.items() if count), default=0)
         for first, pods, kind in islice(self._comers(steady, lowest), _MOST_SEARCHES):
             more = {index: steady.get(index, 0) + pods.get(index, 0) for index in {*steady, *pods}}
@@ -309,10 +308,10 @@ class Beside:
     def _comers(
         self, steady: Mapping[int, int], lowest: int
     ) -> Iterator[tuple[Consumer, Mapping[int, int], Literal["slots", "rollout"]]]:
-        """Yield groups of pods that may start later: pods that start together, as in a Job, and new pods of updates.
+        """Yield a tuple for each group of pods that may start later: the pods of a Job, or the new pods of an update.
 
-        Each result consists of the first workload of the group, the number of pods by the index of the workload, and
-        the kind of the problem if these pods have no place.
+        The tuple has three members: the first workload of the group, the number of pods by the index of the workload,
+        and the kind of the problem if these pods have no room.
         """
         consumers = self._matching.consumers
         for unit in self._matching.units:

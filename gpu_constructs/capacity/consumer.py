@@ -16,8 +16,8 @@ from gpu_constructs.records import dataclass, field, replace
 class Condition(str):
     """An assumption that the plan cannot check, and on which its answers depend, for example a label of a node.
 
-    The text is a clause that follows "fits, if". A plan with a condition never states that everything fits. Notes that
-    are plain strings only describe how the plan counts.
+    The text is a clause that follows "fits, if". A plan with a condition never states that everything fits. Notes of
+    the type ``str`` do not have this effect.
 
     Attributes:
         way_out: Instruction after which the plan no longer depends on the condition.
@@ -71,7 +71,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaShare:
-    """The amount of a ResourceQuota that each pod of a workload uses.
+    """The part of one limit in a ResourceQuota that each pod of a workload uses.
 
     Attributes:
         quota: Phrase that names the ResourceQuota in messages.
@@ -222,10 +222,7 @@ class Consumer(Pods):
         return self.vram_mib if self.typical_vram_mib is None else self.typical_vram_mib
 
     def as_it_runs(self) -> Consumer:
-        """Return the workload with the pods that run now.
-
-        If ``is_stopped`` is True, the result has no pods.
-        """
+        """Return a copy of the workload with only the pods that run now: none if ``is_stopped`` is True."""
         if not self.is_stopped:
             return self
         return replace(self, copies=0, least_copies=0, surge=0, is_for_each_node=False)

@@ -40,18 +40,18 @@ class _Place(NamedTuple):
 
     @property
     def is_only(self) -> bool:
-        """Whether ``device`` is the only device of its resource on each node."""
+        """Whether each node has no other device of the same resource than ``device``."""
         return self.in_node == self.device.slots
 
     def slots_of(self, asked: int) -> int:
-        """Return the smallest number of slots that a pod must hold on this device.
+        """Return the smallest number of this device's slots that a pod holds if it requests ``asked`` slots.
 
         The other devices of the node provide as many of the pod's slots as they can.
         """
         return max(1, asked - (self.in_node - self.device.slots))
 
     def pods_of(self, asked: int) -> int:
-        """Return the largest number of pods that can hold slots of the device at the same time."""
+        """Return the largest number of pods, each with ``asked`` slots, that can use the device at the same time."""
         return min(self.device.slots // self.slots_of(asked), self.in_node // asked)
 
 
@@ -78,7 +78,7 @@ class _Meeting(NamedTuple):
     Attributes:
         worst_mib: Largest total memory in MiB of pods that can share the device at the same time.
         has_unknown: Whether a pod that can share the device states no memory.
-        is_held_short: Whether a pod needs more memory than MPS allows it.
+        is_held_short: Whether a pod needs more memory than its limit in MPS.
     """
 
     worst_mib: int
@@ -97,7 +97,10 @@ class DeviceMemory:
 
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
-        """For each resource and group of equal nodes, the workloads that request the resource and can run there."""
+        """Workloads that request a resource, by resource.
+
+        The list of a resource has an entry for each group of equal nodes.
+        """
         groups = grouped(
             ((resource, asked, self._matching.takers[index]), index)
             for index, consumer in enumerate(self._matching.consumers)
@@ -136,7 +139,7 @@ class DeviceMemory:
         Args:
             kind: Index of the group of equal nodes.
             offer: Node.
-            seats: Slots of each device that pods hold, in the order of the node's devices.
+            seats: For each device of the node, in order, the slots that pods hold.
         """
         found: list[PlannedDevice] = []
         for device, those in zip(offer.devices, seats, strict=True):
@@ -177,7 +180,7 @@ class DeviceMemory:
         return self._meetings[key]
 
     def conflicts(self) -> tuple[list[Conflict], bool]:
-        """Return the smallest sets of pods that exceed the memory of a device, and whether more such sets exist."""
+        """Return the smallest sets of pods that exceed the memory of a device, and whether it omits some sets."""
         over = [place for place in self._places if self._excess(place) > 1]
         found: dict[tuple[object, ...], Conflict] = {}
         searched: dict[tuple[object, ...], bool] = {}
@@ -355,7 +358,7 @@ def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
 def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int, int]]:
     """Yield the pods with the largest memory, up to the number of pods that a device can serve at the same time.
 
-    Each entry has the memory of a pod in MiB, the number of pods, and the index of the workload.
+    Each result is a tuple: memory of a pod in MiB, number of such pods, and index of the workload.
     """
     for mib, pods, index in known:
         if most <= 0:

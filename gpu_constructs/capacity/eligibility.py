@@ -145,8 +145,8 @@ def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
 
     Args:
         term: Rules of the term. The node must meet every rule.
-        besides: Other rules that the node must meet too. They matter only for a label with an unknown value: the result
-            is False if no value of this label can meet the rules of ``term`` and ``besides`` together.
+        besides: Other rules that the node must meet too. They matter only for a label with an unknown value. If no
+            value of the label meets the rules of ``term`` and ``besides`` together, the result is False.
         offered: Properties of the node.
     """
     if not all(rule.is_valid for rule in term):
@@ -181,7 +181,7 @@ def _is_possible(rules: Sequence[Rule]) -> bool:
 
 
 def taint_text(key: str, value: str, effect: str) -> str:
-    """Return a taint in the format of ``kubectl``."""
+    """Return a taint in the format of ``kubectl``: ``key=value:effect``, or ``key:effect`` without a value."""
     return f"{key}{f'={value}' if value else ''}:{effect}"
 
 

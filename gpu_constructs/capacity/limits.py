@@ -31,9 +31,10 @@ class Quotas:
     """The number of pods that the ResourceQuotas of an app admit.
 
     Attributes:
-        least: Number of admitted long-running pods of each workload.
-        most: Number of admitted pods of each workload, among all its pods.
-        of_daemons: Number of admitted pods of each DaemonSet.
+        least: How many of the long-running pods of each workload the quotas admit. Long-running pods run until someone
+            deletes them.
+        most: How many of all pods of each workload the quotas admit, including pods that end, as of a Job.
+        of_daemons: How many pods of each DaemonSet the quotas admit.
         admits_always: Whether quotas admit all long-running pods.
         admits_all: Whether quotas admit all pods at the same time.
     """
@@ -60,7 +61,7 @@ class Quotas:
     def _admit(self, index: int, pods: int) -> int:
         """Return how many of the given pods of a workload the quotas admit.
 
-        The function reduces the free amounts of the quotas by the amounts of the admitted pods.
+        The function subtracts the amounts of these pods from what the quotas still allow.
         """
         shares = self._consumers[index].quotas
         admitted = min([pods, *(self._room(share) // share.takes for share in shares)])
@@ -72,7 +73,7 @@ class Quotas:
         return max(self._left.get(_amount(share), share.hard), 0)
 
     def _admit_unit(self, unit: Sequence[int], pods: dict[int, int], copies: int) -> None:
-        """Add the pods that quotas admit to ``pods``, for a group of workloads whose pods start together.
+        """Add the pods that quotas admit to the dict ``pods``, for a group of workloads whose pods start together.
 
         Quotas admit a gang (pods that must run at the same time) only as a whole. Pods that a gang does not need to
         start come last.
@@ -99,9 +100,13 @@ class Quotas:
             pods[index] += self._admit(index, copies * (consumers[index].pods_each - consumers[index].starting))
 
     def _first_over(self, pods: Mapping[int, int], left: Mapping[_Amount, int]) -> QuotaShare | None:
-        """Return the first amount of a quota that the given pods exceed together.
+        """Return the first limit of a ResourceQuota that the given pods exceed.
 
         Return None if the quotas admit all these pods.
+
+        Args:
+            pods: Number of pods by the index of the workload.
+            left: Amount that each quota still allows.
         """
         wanted: dict[_Amount, int] = {}
         for index, count in pods.items():
@@ -237,7 +242,7 @@ class MemoryProblems:
                 )
 
     def _too_small(self, consumer: Consumer, kinds: Sequence[int]) -> Mapping[str, str]:
-        """Return the reasons why all GPUs in groups of nodes are too small for a workload, by the name of the node.
+        """Return why all GPUs in groups of nodes are too small for a workload, as a dict from node name to reason.
 
         The result is empty if a GPU of one group has enough memory. It names a few nodes only.
         """
@@ -262,7 +267,7 @@ class MemoryProblems:
         Args:
             verdict: Whether memory can run out.
             devices: All devices, with the memory that pods take.
-            conflicts: Sets of pods that need more memory than a device has.
+            conflicts: Sets of pods that need more memory than a device has, and whether more such sets exist.
             waiting: Indices of the workloads with pods that wait for slots.
         """
         if verdict == "safe":
@@ -283,7 +288,7 @@ class MemoryProblems:
         yield Problem(kind="vram", subject=None, what=start, way_out=", or ".join(ways), details=tuple(reasons))
 
     def _unknown(self, silent: Sequence[str]) -> tuple[str, str]:
-        """Return the reason why the memory of pods or boards is not known, and an instruction to declare the memory.
+        """Return two texts: why the memory of pods or boards is not known, and how to declare it.
 
         Args:
             silent: Names of the workloads that state no memory. If it is empty, the memory of boards is not known.
@@ -295,7 +300,7 @@ class MemoryProblems:
         return f"the memory of the GPUs of {joined(blank)} is not known", "set GpuNode(vram=...)"
 
     def _degrees(self, devices: Sequence[PlannedDevice]) -> Iterator[str]:
-        """Yield one sentence on the device whose memory the pods can exceed the most, relative to its size.
+        """Yield one sentence about the device on which pods can exceed the memory by the largest factor.
 
         Yield nothing if pods cannot exceed the memory of any device.
         """
@@ -340,7 +345,7 @@ class MemoryProblems:
         return count > (1 if consumer.is_for_each_node else consumer.pods)
 
     def _is_reported(self, conflict: Conflict) -> bool:
-        """Return whether the conflict is one pod for which ``of_large_budgets`` has already reported a problem.
+        """Return whether the conflict is one pod that is too large, which ``of_large_budgets`` has already reported.
 
         A conflict is a set of pods that need more memory than a device has.
         """

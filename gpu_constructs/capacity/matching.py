@@ -140,7 +140,7 @@ class Matching:
         return kinds if one.only_on is None else frozenset(k for k in kinds if self.kinds[k][0] in one.only_on)
 
     def _look_at_idle_pods(self, takers: Sequence[frozenset[int]]) -> None:
-        """Record the nodes where a DaemonSet creates, or may create, a pod that cannot run there.
+        """Record in ``unsatisfied`` and ``uncertain`` where DaemonSets create, or may create, pods that never start.
 
         Args:
             takers: For each workload, the groups of nodes that accept its pods. Further entries contain, for each
@@ -189,9 +189,9 @@ class Matching:
         """Return an assignment of pods to nodes with enough slots (a packing).
 
         Args:
-            tiers: Number of pods to place, by the index of the workload. Each tier is one such mapping. Pods of an
-                earlier tier get places before pods of a later tier. Within a tier, earlier workloads get places first.
-            guest: More equal pods, which are not in ``tiers``. They get places last. Default: None.
+            tiers: Dicts with the number of pods to place, by the index of the workload. The pods of an earlier dict get
+                places first. Within a dict, earlier workloads get places first.
+            guest: Further pods of equal size, which get places after all pods of ``tiers``. Default: None.
         """
         counts = [(number, index, n) for number, pods in enumerate(tiers) for index, n in pods.items() if n]
         # A limit of pods on each node applies to one item, so the pods of a workload with a limit are one item.
@@ -261,7 +261,7 @@ class Matching:
         return joined([self.titles[index] for index in consumers])
 
     def subject_of(self, consumers: Iterable[int]) -> int | None:
-        """Return the index of the object to which some workloads belong.
+        """Return the index of the object to which all given workloads belong.
 
         Return None if they belong to several objects.
         """

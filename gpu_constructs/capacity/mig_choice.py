@@ -110,11 +110,13 @@ def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
 
 def _taken_off(left: Counter[str], need: _Amounts, pods: int) -> int:
-    """Subtract the devices that pods get from the number of free devices. Return the number of these pods.
+    """Take devices for as many pods as possible out of the free devices.
+
+    Return the number of pods that get their devices.
 
     Args:
         left: Number of free devices by name, which the function changes.
-        need: Devices that each pod needs.
+        need: Number of devices that each pod needs, by name.
         pods: Largest number of pods.
     """
     placed = min([pods, *(left[name] // number for name, number in need)])
@@ -140,7 +142,10 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
 
 
 def _comers(groups: Collection[Sequence[Demand]]) -> tuple[list[int], list[int]]:
-    """Return the numbers of long-running pods, and the numbers of other pods, of groups of workloads on one node."""
+    """Return two lists with numbers of pods on one node, by group of workloads: long-running pods, and other pods.
+
+    Long-running pods run until someone deletes them.
+    """
     lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in groups]
     most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in groups]
     return lasting, [every - first for every, first in zip(most, lasting, strict=True)]
@@ -208,9 +213,9 @@ def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> 
 
 
 def _is_placed(model_name: str, layouts: list[dict[str, int] | None], need: _Need) -> bool:
-    """Place one more pod on the boards of a node. Return whether they have room for this pod.
+    """Check whether the boards of a node have room for one more pod, and place it if they do.
 
-    If they have, the function adds the devices of the pod to ``layouts``. The layout of a board that the pod takes as a
+    In this case the function adds the devices of the pod to ``layouts``. The layout of a board that the pod takes as a
     whole becomes None.
     """
     devices, boards = need

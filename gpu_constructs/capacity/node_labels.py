@@ -67,7 +67,7 @@ def labels_of(
 
 
 def is_of_sharing(label: str) -> bool:
-    """Check whether the value of a label depends on GPU sharing or on the names of MIG resources."""
+    """Check whether the value of a node label depends on how pods share GPUs, or on the names of MIG resources."""
     return _OF_SHARING.match(label) is not None
 
 

@@ -40,7 +40,9 @@ class PlacedPods:
         return summed((index, each * nodes.number) for nodes in self.nodes for index, each in nodes.content.items())
 
     def key_of(self, pods: Mapping[int, int]) -> object:
-        """Return a key for a set of pods. If two sets have equal keys, each set fits wherever the other set fits.
+        """Return a dict key for a set of pods.
+
+        Two sets with equal keys need the same room, so each fits wherever the other fits.
 
         Args:
             pods: Number of pods by the index of the workload.
@@ -140,7 +142,13 @@ def settled(
 
 
 def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) -> int:
-    """Return the number of copies of a gang that can start with the given numbers of pods."""
+    """Return how many copies of a gang (pods that must run together) can start with the given numbers of pods.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        unit: Indices of the workloads of the gang.
+        counts: Number of pods by the index of the workload.
+    """
     consumers = matching.consumers
     starts = [(i, consumers[i].starting) for i in unit]
     return min([consumers[unit[0]].copies, *(counts.get(i, 0) // pods for i, pods in starts if pods)])
@@ -178,7 +186,9 @@ def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> N
 
 
 def _add_copies(placed: PlacedPods, each: Mapping[int, int], lacking: int) -> int:
-    """Place as many copies of a gang as have room. Return the number of copies without room.
+    """Place copies of a gang (pods that must run together) as long as nodes have room.
+
+    Return the number of other copies.
 
     Args:
         placed: Placement, which the function changes.
@@ -287,7 +297,7 @@ def seats_of(offer: NodeOffer, consumers: Sequence[Consumer], pods: Mapping[int,
 def _dealt(
     devices: Sequence[int], used: list[int], free: list[int], pods: int, amount: int
 ) -> dict[int, tuple[int, int]]:
-    """Assign slots of devices to pods that each request the same amount.
+    """Assign slots of devices to pods that each request ``amount`` slots. Return the assignment as a dict.
 
     Args:
         devices: Indices of the devices.
@@ -297,7 +307,7 @@ def _dealt(
         amount: Number of slots that each pod requests.
 
     Returns:
-        For each device, the number of pods that hold slots of it, and the number of these slots.
+        A dict from the index of a device to a pair: number of pods on the device, and number of their slots.
     """
     if amount == 1:
         return {number: (slots, slots) for number, slots in _filled(devices, used, free, pods).items()}
@@ -318,14 +328,14 @@ def _dealt(
 
 
 def _filled(devices: Sequence[int], used: list[int], free: list[int], slots: int) -> dict[int, int]:
-    """Assign slots to pods one by one, each on the device with the fewest used slots.
+    """Assign ``slots`` slots one by one, each on the device with the fewest used slots.
 
-    If several devices have the fewest used slots, the first of them gets the slot. The function updates ``used`` and
-    ``free``. It returns the number of assigned slots by device.
+    Return a dict of slots by device. If several devices have the fewest used slots, the first of them gets the slot.
+    The function updates ``used`` and ``free``.
     """
 
     def until(level: int) -> list[int]:
-        """Return how many slots each device gets until it has ``level`` used slots or no free slot."""
+        """Return how many slots each device gets until ``level`` slots are in use, or until it has no free slot."""
         return [max(0, min(free[number], level - used[number])) for number in devices]
 
     levels = range(max(used[number] + free[number] for number in devices) + 1)

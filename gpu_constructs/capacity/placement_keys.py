@@ -111,7 +111,9 @@ ANY_TAINT = _Toleration("", "Exists", "", "")
 
 @dataclass(frozen=True)
 class Demands:
-    """The properties of a workload that decide which nodes accept its pods. Equal objects match the same nodes.
+    """The properties of a workload that decide which nodes accept its pods.
+
+    Two workloads with equal properties can run on the same nodes.
 
     Attributes:
         asks: Amount of each resource that a pod requests.
@@ -150,7 +152,7 @@ class Offered:
         why_nothing: Reason why the node advertises no GPU; empty if it advertises one, or if the reason is not known.
         absent: Labels that no program publishes on the node. If the user does not declare such a label, the node lacks
             it. For other labels of the same domain, the plan assumes that a program may set them.
-        published: Labels that programs publish on some nodes.
+        published: Labels that programs publish on some nodes, so that the plan does not know whether the node has them.
     """
 
     name: str
@@ -269,7 +271,7 @@ def _limits(offer: NodeOffer) -> dict[str, int]:
 
 
 def admits_plain_nodes(demands: Demands) -> bool:
-    """Check whether pods can run on a Linux node that has no taints and no labels of a GPU node."""
+    """Check whether pods can run on a Linux node without taints and without the labels that only GPU nodes have."""
     return not demands.node_name and any(
         all(rule.is_valid and rule.holds(_PLAIN_NODE.get(rule.key)) for rule in (*demands.selected, *term))
         for term in demands.alternatives

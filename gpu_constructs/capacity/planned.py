@@ -71,7 +71,7 @@ class NodeOffer:
         labels: Labels that the user declares, and labels that GPU Feature Discovery and the kubelet will set.
         taints: Taints as in the manifest of a Node.
         gpu_model: Name of the board, as ``nvidia-smi`` prints it; empty if it is not known.
-        sharing: Text that describes how pods share the GPUs, such as ``time-slicing x 5``; empty if they do not.
+        sharing: Text that describes how pods share the GPUs, such as ``time-slicing x 5``; empty for exclusive GPUs.
         vram_unit_mib: Memory in MiB that one slot stands for, if slots count memory; otherwise None.
         gpu_watts: Power limit of each board in watts; None for a board with an unknown limit.
         rack: Name of the rack; empty if the inventory names none.
@@ -124,7 +124,7 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """Problem and its reasons as one sentence."""
+        """Text of the problem and its reasons, as one sentence."""
         return f"{self.what}: {'; '.join(self.details)}" if self.details else self.what
 
 
@@ -240,7 +240,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Stock:
-    """The slots of one resource in the whole cluster.
+    """The slots of one resource (the numbers that pods can request) in the whole cluster.
 
     Attributes:
         total: Number of slots that the nodes advertise.

@@ -163,7 +163,13 @@ def plan_of(
 
 
 def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed, Packed]:
-    """Return a placement of the long-running pods, and a placement of all pods that quotas admit."""
+    """Return two placements: one of the long-running pods, and one of all pods that quotas admit.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        quotas: Number of pods that ResourceQuotas admit.
+        choice: Workloads after the choice of devices for claims that accept alternatives.
+    """
     always = _known(matching.pack(quotas.least), is_sure=choice.is_least_sure)
     if all(quotas.most[index] <= count for index, count in quotas.least.items()):
         return always, always
@@ -173,7 +179,7 @@ def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed,
 
 
 def _known(packed: Packed, *, is_sure: bool) -> Packed:
-    """Return a placement in which "undecided" replaces the answer "no" if "no" may be wrong.
+    """Return the given placement. If its answer is "no" and may be wrong, replace the answer by "undecided".
 
     The answer may be wrong if the claims of pods accept alternative devices: another choice of devices may leave room
     for all pods.
@@ -205,7 +211,7 @@ def _of_places(
     """Return the problems of pods for which no node has enough room. Problems of long-running pods come first.
 
     Args:
-        problems: Functions that describe the problems.
+        problems: Object whose methods describe the problems.
         always: Placement of the long-running pods, as far as they fit.
         everything: Placement of all pods, as far as they fit.
         urgent: Placement in which pods of higher priority get places first; None if all pods have a place.
@@ -238,7 +244,7 @@ def _lost(matching: Matching) -> list[Consumer]:
 
 
 def _without_solver(answers: Collection[str]) -> Iterator[str]:
-    """Yield a hint to install the solver, if an answer is "undecided" and the solver is not installed."""
+    """Yield a note to install the solver HiGHS if it is missing and one of the answers is "undecided"."""
     if "undecided" in answers and not solver.is_installed():
         yield (
             "only the solver can decide whether this fits, and it is not installed. Run "

@@ -59,7 +59,7 @@ class Found:
     Attributes:
         answer: Whether all pods have a place; ``undecided`` if the search gave up.
         placed: Best placement that the search found.
-        is_alone: Whether the answer is correct only if the inventory lists all nodes of the cluster.
+        is_alone: Whether the answer holds only if the inventory lists all nodes of the cluster.
     """
 
     answer: Literal["yes", "no", "undecided"]
@@ -129,7 +129,7 @@ class BetweenPods:
         ]
 
     def _is_open(self, offered: Sequence[Offered], owner: int, key: str) -> bool:
-        """Check whether a label is uncertain on at least one of the nodes that accept the pods of a workload."""
+        """Check whether at least one node that accepts a workload's pods may or may not have the label ``key``."""
         taking = (at for kind in self._matching.takers[owner] for at in self._matching.kinds[kind])
         return any(offered[at].judge(Rule(key, "Exists")) is None for at in taking)
 
@@ -240,7 +240,7 @@ class _Search:
         return Found("no" if best_rank[1] < wanted else "yes", self._placed(self._filled(best)))
 
     def _is_too_little(self, rule: Spread) -> bool:
-        """Check whether even empty domains of a spread constraint are too small for the pods of its workload."""
+        """Check whether the pods of a workload exceed a spread constraint even if no domain has other pods."""
         index = rule.owner
         if rule.others != {index}:
             return False
@@ -258,7 +258,7 @@ class _Search:
         return sum(min(each, highest) for each in domains.values()) < self._most.get(index, 0)
 
     def _domains(self, rule: Spread, amount: Callable[[int, int], int]) -> dict[object, int]:
-        """Return the sum of an amount over the nodes of each domain of a spread constraint.
+        """Return a dict from each domain of a spread constraint to the sum of an amount over its nodes.
 
         Args:
             rule: Spread constraint.
@@ -291,8 +291,8 @@ class _Search:
     def _next(self, state: _State) -> Iterator[_State]:
         """Yield the states that have one pod more than the given state.
 
-        The additional pod belongs to a workload that a rule concerns. Of the other workloads, only the first one with
-        missing pods gets a pod.
+        The additional pod belongs to a workload that a rule concerns, or else to the first other workload with missing
+        pods.
         """
         counts = self._counts(state)
         turns = [index for index in self._turns if counts[index] < self._most[index]]
@@ -302,7 +302,7 @@ class _Search:
             yield from self._with_one(state, index)
 
     def _with_one(self, state: _State, index: int) -> Iterator[_State]:
-        """Yield the states that have one more pod of the given workload, on any node that accepts it."""
+        """Yield the states (numbers of pods on each node) that have one more pod of the given workload on some node."""
         options = sorted(
             (self._preference(state, at, pods, index), at, pods)
             for at, group in enumerate(self._groups)
@@ -346,7 +346,7 @@ class _Search:
         )
 
     def _in_domain(self, state: _State, at: int, pods: _Pods, key: str, others: frozenset[int]) -> int:
-        """Return the number of pods of the workloads in ``others`` that run in the same topology domain as a node."""
+        """Return how many pods of the workloads ``others`` are in the same topology domain as a node (by ``key``)."""
         if key == HOST:
             return _of(pods, others)
         value = self._groups[at].values[key]

@@ -109,7 +109,7 @@ class Problems:
                 )
 
     def _of_some_nodes(self, index: int) -> Problem:
-        """Return the problem that some nodes cannot run the pod that a DaemonSet creates there."""
+        """Return a problem for a DaemonSet that creates pods on some nodes where they cannot run."""
         consumer, kinds = self._consumers[index], self._matching.unsatisfied[index]
         whys = nodewise(self._matching.refusals_of(index, kinds), len(self._matching.names(kinds)))
         return Problem(
@@ -149,7 +149,7 @@ class Problems:
     # Long-running pods
 
     def of_what_always_runs(self, packed: Packed, urgent: PlacedPods | None) -> Problem:
-        """Return the problem that the long-running pods need more than the nodes have.
+        """Return the problem that the nodes do not have enough room for the long-running pods.
 
         Args:
             packed: Placement of the long-running pods, as far as they fit.
@@ -230,7 +230,7 @@ class Problems:
         return sum(each * count for each, count in slots), sum(count for _, count in slots)
 
     def _shares(self, packed: Packed, shortage: Shortage, place: int) -> bool:
-        """Return whether more slots on each GPU solve a lack of slots.
+        """Return whether the lack of slots goes away if more pods share each GPU.
 
         More slots do not help if a pod requests several slots, because two slots of one GPU are not two GPUs. More
         slots do not help pods that must run together either, because each of these pods needs its own board.
@@ -323,7 +323,7 @@ class Problems:
         return self._rooms[priority].takes(pods)
 
     def _no_room(self, kind: Literal["slots", "rollout"], pods: Mapping[int, int], kinds: Collection[int]) -> Problem:
-        """Return the problem that pods have no room next to the long-running pods on the given groups of nodes."""
+        """Return the problem that pods have no room next to the long-running pods on the groups ``kinds`` of nodes."""
         consumer, nodes = self._consumers[min(pods)], joined(self._matching.names(kinds))
         what, alone, together = _NO_ROOM[kind]
         needs, them = (alone, "it") if sum(pods.values()) == 1 else (together, "them")

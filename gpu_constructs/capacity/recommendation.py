@@ -231,7 +231,7 @@ def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
 def _taken(
     inventory: GpuInventory, asking: Sequence[Consumer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[frozenset[int]]:
-    """Return for each node the indices of the workloads whose pods it accepts.
+    """Return a set for each node of the inventory: the indices of the workloads whose pods the node accepts.
 
     The function checks labels and taints only, not the free slots.
     """
@@ -292,19 +292,19 @@ def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str,
 
 
 def _is_looked_at(asking: Sequence[Consumer], nodes: int) -> bool:
-    """Check whether the plan gets advice.
+    """Check whether to add advice on GPU sharing to a plan.
 
-    It gets none if no workload requests GPUs, if it has too many nodes and workloads, or if a workload uses DRA.
+    The plan gets no advice if no workload requests GPUs, if it has too many nodes and workloads, or if a workload uses
+    DRA.
     """
     names = [name for one in asking for name in one.asks]
     return bool(asking) and len(asking) * nodes <= _MOST_PAIRS and all("/" in name for name in names)
 
 
 def _reasons(found: SharingRecommendation) -> Sequence[str]:
-    """Return those reasons of a recommendation that the advice of a plan contains.
+    """Return the reasons of a recommendation without the first, which states the number of pods and GPUs.
 
-    The result omits the first reason, which states the number of pods and GPUs, unless the function recommends
-    exclusive GPUs.
+    If the recommendation is exclusive GPUs, return all reasons.
     """
     first = 0 if found.mode == "exclusive" else 1
     return found.reasons[first : first + _MOST_REASONS]

@@ -85,7 +85,7 @@ class RoomBeside:
         ]
 
     def takes(self, pods: Mapping[int, int]) -> bool:
-        """Check whether the given pods have room in at least one placement of the long-running pods.
+        """Check whether pods have room next to the long-running pods, in at least one placement of the latter.
 
         Return True if the search gave up.
 
@@ -113,7 +113,7 @@ class RoomBeside:
         return self._answers[kind, size]
 
     def _may_have_room(self, pods: Mapping[int, int], guest: Item | None = None) -> bool:
-        """Check whether the given pods have room if the long-running pods can move to other nodes.
+        """Check whether the given pods have room if the long-running pods may be on other nodes than in the placement.
 
         Return True if the search gave up.
         """
@@ -182,9 +182,12 @@ def evicted(matching: Matching, steady: Mapping[int, int], pods: Mapping[int, in
 
 
 def _evicting(matching: Matching, there: Mapping[int, int], pods: Mapping[int, int]) -> PlacedPods:
-    """Return the placement after new pods evicted pods of lower priority.
+    """Return the placement after new pods evict pods of lower priority. Evicted pods return where room remains.
 
-    Pods of lower priority then keep only the places that remain.
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        there: Number of running pods by the index of the workload.
+        pods: Number of new pods by the index of the workload.
     """
     priority = min(matching.consumers[index].priority for index in pods)
     stronger = {index: count for index, count in there.items() if matching.consumers[index].priority >= priority}
@@ -255,7 +258,7 @@ class _Wave:
         return [place for place, takes in enumerate(self.size) if takes]
 
     def room(self, left: Sequence[int], has: int) -> int:
-        """Return the number of further pods that fit on a node.
+        """Return the number of further pods of this size that fit on a node.
 
         Args:
             left: Free amount of each resource on the node.

@@ -168,7 +168,7 @@ def _of_change(node: GpuNode, plugin: _PluginFacts) -> Iterator[str]:
 
 
 def _looks(sharing: Sharing | None) -> object:
-    """Return the properties of a sharing setting that are visible in the labels of a node."""
+    """Return a value that is equal for two sharing settings if they set the same labels on a node."""
     return None if sharing is None else (sharing.strategy, dict(sharing.resources), sharing.rename_by_default)
 
 
@@ -229,7 +229,7 @@ class _Place:
         return None if None in refusals else refusals[0]
 
     def doubts(self, offer: GpuOffer) -> list[str]:
-        """Return the labels that the pods of a device plugin select and that neither the node nor the app sets."""
+        """Return the labels that device plugin pods select although neither the node nor the app sets them."""
         demands = daemon_key(offer.pod_spec or {})
         unknown = dict.fromkeys(label for one in self._offered for label in unknown_labels(demands, one))
         return [label for label in unknown if not any(one.publishes(label) for one in self._provided)]

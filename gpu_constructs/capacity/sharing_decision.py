@@ -60,7 +60,7 @@ class Decision:
     def __init__(
         self, hardware: Hardware, demands: Sequence[Demand], settings: Settings, *, boards_in_all: int
     ) -> None:
-        """Add up what the pods of the nodes need.
+        """Store the arguments, and compute the total boards and memory that the pods need.
 
         Args:
             hardware: Boards of each node.
@@ -130,7 +130,7 @@ class Decision:
         return any(name.endswith(".shared") for one in self._demands for name in one.consumer.asks)
 
     def _why_wide(self) -> str:
-        """Return the reason why some pods cannot use slots of a shared GPU; empty if all pods can."""
+        """Return the reason why slots of a shared GPU do not suit some pods; empty if they suit all pods."""
         wide = [one for one in self._demands if one.is_wide]
         several = [one.consumer.title for one in wide if one.boards > 1]
         if several:
@@ -139,7 +139,7 @@ class Decision:
         return f"the pods of {some(together)} run together and need a GPU each: {_NOT_SEVERAL}" if wide else ""
 
     def _why_alone(self) -> str:
-        """Return the reason why no two pods can share a board; empty if some pods can."""
+        """Return the reason why no two pods can share a board; empty if two of them can."""
         if all(one.is_wide for one in self._demands):
             return self._why_wide()
         if self._mib is None:
@@ -224,7 +224,7 @@ class Decision:
             )
 
     def _apart(self, most: int, slots: int, taken: Sequence[int], unit: str, shown: int = 1) -> str:
-        """Return the smallest sets of pods that exceed the memory of a board, as text; empty if no set exceeds it.
+        """Return text about the smallest sets of pods that exceed the memory of a board; empty if there is no set.
 
         Args:
             most: Memory of the board, in MiB or in slots.

@@ -216,7 +216,10 @@ class Demand:
 
     @property
     def load_for_each_board(self) -> Fraction:
-        """Number of pods on each board that must run at the same time so that all work starts. Other pods may queue."""
+        """Number of pods for each board that must run at the same time before all work can start.
+
+        Other pods may queue.
+        """
         return self._spread(self.starting_pods)
 
     @property

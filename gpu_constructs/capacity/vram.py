@@ -46,7 +46,7 @@ def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
 def _greatest(most: int, width: int, sizes: dict[int, int]) -> Iterator[tuple[int, int, int]]:
     """Yield the pods with the largest memory, until their number is ``most``.
 
-    Each entry has the memory in MiB of a pod, the number of pods, and the slots of a pod.
+    Each result is a tuple: memory of a pod in MiB, number of such pods, and slots of a pod.
     """
     for mib in sorted(sizes, reverse=True):
         count = min(most, sizes[mib])
@@ -73,7 +73,7 @@ def _knapsack(slots: int, pieces: Sequence[tuple[int, int, int]]) -> int:
 
 
 def _halved(pieces: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the memory and the slots of bundles of 1, 2, 4, … equal pods.
+    """Yield a pair for each bundle of 1, 2, 4, … equal pods: its memory in MiB, and its number of slots.
 
     Each number of equal pods is the sum of some of these bundles, so the knapsack search handles fewer items.
     """
@@ -206,14 +206,14 @@ class _Search:
         self._narrowest = list(accumulate((one.width for one in reversed(pods)), min))[::-1]
 
     def _of_first(self, pods: int) -> int:
-        """Return the memory in MiB of the given number of pods, the largest pods first."""
+        """Return the memory in MiB that the ``pods`` largest pods need together."""
         place = bisect_left(self._counts, pods)
         return self._sums[place] - (self._counts[place] - pods) * self._pods[place - 1].mib if place else 0
 
     def sets(self) -> Iterator[tuple[int, int, _Chosen]]:
-        """Yield every smallest set: its number of pods, its memory in MiB, and the indices of its groups of equal pods.
+        """Yield a tuple for each smallest set that exceeds the memory: number of pods, memory in MiB, and indices.
 
-        Sets with the fewest pods come first, then sets with the most memory.
+        The indices name groups of equal pods. Sets with the fewest pods come first, then sets with the most memory.
         """
         total = self._counts[-1]
         if self._of_first(total) <= self._vram_mib:

@@ -89,7 +89,7 @@ def verb(plural: str, names: Sequence[str]) -> str:
 
 
 def memory_sum(sizes: Sequence[int]) -> str:
-    """Return a sum of sizes in MiB as text. If it has few terms, the text lists them."""
+    """Return text that adds sizes in MiB, such as ``2 + 3 GiB``. For many sizes, the text contains only the sum."""
     if len(sizes) > MOST_NAMED:
         return f"{sum(sizes)} MiB in all"
     unit, name = unit_of(sizes)

@@ -118,7 +118,7 @@ class App:
 
     @cached_property
     def own_classes(self) -> dict[str, object]:
-        """DRA device classes of the app that contain NVIDIA GPUs, each with its extended resource name or None."""
+        """Extended resource name (or None) of each DRA device class of the app with NVIDIA GPUs, by class name."""
         return {
             name_of(manifest): at(manifest, "spec").get("extendedResourceName")
             for _, manifest in self.facts.of_kind((_DRA, "DeviceClass"))
@@ -156,7 +156,7 @@ class App:
     def _scales(self) -> dict[tuple[str, str, str], list[tuple[str | None, Scale]]]:
         """Ranges of replicas that autoscalers set, by namespace, kind and name of the object that they scale.
 
-        Each range comes with the API group of this object.
+        Each value is a list of pairs: the API group of the object, and the range.
         """
         found: dict[tuple[str, str, str], list[tuple[str | None, Scale]]] = {}
         for index, scaler in self.facts.of_kind(
@@ -203,7 +203,7 @@ def _keda(scaler: Manifest, spec: Mapping[str, Any]) -> Scale:
 
 
 def priority_of(pod_spec: Mapping[str, Any], app: App) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the attributes ``priority`` and ``preempts`` of ``Consumer`` for a pod, and assumptions about them."""
+    """Return a dict with ``priority`` and ``preempts`` of ``Consumer`` for a pod, and texts with assumptions."""
     name = pod_spec.get("priorityClassName")
     known = (app.named("scheduling.k8s.io", "PriorityClass", name) if name else app.default_priority) or {}
     preempts = (pod_spec.get("preemptionPolicy") or known.get("preemptionPolicy")) != "Never"
@@ -262,7 +262,7 @@ def _scopes(quota: Manifest) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_in(scope: Mapping[str, Any], pod_spec: Mapping[str, Any], app: App) -> bool:
-    """Check whether a pod is in a scope of a ResourceQuota. Return False for scopes that cannot concern GPUs."""
+    """Check whether a pod is in a scope of a ResourceQuota. Return False for a scope that GPU pods never have."""
     match scope.get("scopeName"):
         case "Terminating" | "NotTerminating" as name:
             return isinstance(pod_spec.get("activeDeadlineSeconds"), int) is (name == "Terminating")
@@ -341,7 +341,7 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
 
 
 def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], list[str]]:
-    """Return the alternative sets of GPUs for a claim, the preferred set first, and assumptions about them."""
+    """Return the alternative sets of GPUs that a claim accepts, the preferred first, and assumptions as texts."""
     found: Sequence[Choice] = (Choice({}),)
     notes: list[str] = []
     for request in members(mapping(spec.get("devices")).get("requests")):

@@ -99,9 +99,14 @@ def consumers(facts: Facts) -> list[Consumer]:
 
 
 def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
-    """Return the pods of an object after LimitRanges set default amounts, and the reason why a LimitRange rejects them.
+    """Return an object's pods with default amounts from LimitRanges, and the reason why a LimitRange rejects them.
 
     The reason is empty if no LimitRange rejects the pods.
+
+    Args:
+        index: Index of the object in the app.
+        made: Pods that the object creates.
+        app: Objects of the app.
     """
     manifest = app.facts.objects[index]
     group, refused = _admitted(made, namespace_of(manifest), app)
@@ -123,7 +128,7 @@ def _mebibytes(stated_text: object) -> int | None:
 
 
 def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]:
-    """Return pods after LimitRanges set default amounts, and the reason why a LimitRange rejects these pods.
+    """Return the pods with the default amounts of LimitRanges, and the reason why a LimitRange rejects them.
 
     The reason is empty if no LimitRange rejects the pods.
     """
@@ -211,7 +216,7 @@ def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, remarks
 def _holding(claims: PodClaims, app: App) -> list[str]:
     """Return a note for each ResourceClaim that a pod shares with other pods.
 
-    The note states that the pod runs on the node of the claim.
+    A note is a text. It states that the pod runs on the node to which the scheduler allocated the claim.
     """
     names = [name_of(app.facts.objects[claim]) for claim in claims.shared]
     return [f"it also uses ResourceClaim {name}, so it runs on the node of that claim" for name in names]
@@ -223,7 +228,7 @@ def _stopped_by(gates: str) -> list[str]:
 
 
 def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
-    """Return the attributes of ``Consumer`` that name the object and the devices that it requests."""
+    """Return those keyword arguments of ``Consumer`` that name the object and the devices that its pods request."""
     manifest = app.facts.objects[index]
     return {
         "subject": index,

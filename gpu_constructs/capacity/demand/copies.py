@@ -164,7 +164,7 @@ def _notebook(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _held(manifest: Manifest, app: App, *, holds: str) -> Iterator[PodGroup]:
-    """Yield the pods that a manifest inside another object creates, such as the trial template of an Experiment.
+    """Yield the pods of an object that contains another manifest, such as an Experiment with its trial template.
 
     For an Experiment of Katib, the number of copies is the number of trials that run at the same time.
 
@@ -224,7 +224,7 @@ def _training(manifest: Manifest, app: App, *, types: str, workers: int = 1) -> 
 
 
 def _elastic(spec: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the smallest and the largest number of workers of a training job with an elastic policy.
+    """Return the smallest and the largest number of workers that the elastic policy of a training job allows.
 
     If the policy sets only one of the two numbers, both results have this value. If the job has no elastic policy, both
     results are None.

@@ -61,7 +61,7 @@ def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
 
 
 def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Return the spec of the ServingRuntime for a predictor, and assumptions about it.
+    """Return the spec of the ServingRuntime for a predictor, and notes about assumptions.
 
     The predictor names the runtime, or KServe selects one that supports the model format.
     """
@@ -206,7 +206,10 @@ def _several_nodes(
 
 
 def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple[str, int, int]:
-    """Return the name of the GPU resource, and how many GPUs the first container of the head and of a worker uses."""
+    """Return the name of the GPU resource, the number of GPUs of the head, and the number of GPUs of a worker.
+
+    The numbers are those of the first container of each pod.
+    """
     counts = []
     resource = "nvidia.com/gpu"
     for spec in (head, worker):
@@ -275,7 +278,7 @@ def _llm_pods(spec: Mapping[str, Any], part: str, size: int) -> Iterator[PodGrou
 
 
 def _llm_size(spec: Mapping[str, Any]) -> int:
-    """Return the number of pods in one group of an LLMInferenceService, from its parallelism."""
+    """Return the number of pods in one group (leader and workers) of an LLMInferenceService, from its parallelism."""
     # pkg/apis/serving/v1alpha2/llm_inference_service_types_func.go GetSize
     parallel = mapping(spec.get("parallelism"))
     data, local = number(parallel.get("data"), 0), number(parallel.get("dataLocal"), 0)

@@ -87,7 +87,12 @@ def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
 
 
 def whole_set(copies: int, least: int) -> dict[str, Any]:
-    """Return the attributes of ``Pods`` for an update that starts all new pods before it deletes an old pod."""
+    """Return the attributes of ``Pods`` for an update that starts a second set of all pods before it deletes any.
+
+    Args:
+        copies: Largest number of copies (replicas).
+        least: Smallest number of copies.
+    """
     together = least or copies
     return {"surge": copies, "surge_is_needed": copies > 0, "surge_together": max(together, 1)}
 

@@ -87,11 +87,11 @@ class Rules:
     of_revisions: set[int] = field(default_factory=set)
 
     def labels(self) -> Iterator[tuple[int, str]]:
-        """Return the topology keys of all rules, each with the index of the workload that has the rule."""
+        """Yield pairs: the index of a workload that has a rule, and the topology key of this rule."""
         return ((one.owner, key) for one in (*self.aways, *self.spreads, *self.nears) for key in one.keys)
 
     def without(self, labels: Mapping[int, Collection[str]]) -> Rules:
-        """Return the rules between pods, except those whose topology key is one of the given labels.
+        """Return a copy of these rules between pods, without those whose topology key is one of the given labels.
 
         Args:
             labels: Labels, by the index of the workload that has the rule.
@@ -207,7 +207,10 @@ class _Everyone:
             self._note(index, f"affinities and spread constraints let {what} run on the node of the GPU")
 
     def _read_near(self, index: int) -> bool:
-        """Add the required affinity of one workload to ``found``. Return whether it selects pods of GPU workloads."""
+        """Add the required pod affinity of one workload to ``found``.
+
+        Return whether the affinity selects pods of GPU workloads.
+        """
         terms = required_terms(self._pods[index].pod_spec, "podAffinity")
         if not terms:
             return False
@@ -219,13 +222,16 @@ class _Everyone:
         return bool(who)
 
     def _note(self, index: int, clause: str) -> None:
-        """Add a condition for a rule of one workload that the plan cannot check."""
+        """Record that the plan cannot check a rule of one workload.
+
+        The clause describes the rule and follows "fits, if".
+        """
         self.found.conditions.append((index, Condition(clause)))
 
     def _meant(self, index: int, term: Mapping[str, Any], what: str) -> set[int]:
         """Return the indices of the GPU workloads that an affinity term selects.
 
-        If the plan cannot check the term, the function adds a condition to the plan.
+        If the plan cannot check the term, the method records this as a condition, and the result is empty.
 
         Args:
             index: Index of the workload that has the term.
@@ -305,7 +311,7 @@ def _keeps_off(term: Mapping[str, Any], labels: Mapping[str, Any], namespace: st
 
 
 def _is_about(term: Mapping[str, Any], own: str, labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether an affinity term selects certain pods.
+    """Check whether an affinity term of one pod selects other pods, by their namespace and labels.
 
     Args:
         term: Affinity term of a pod.

@@ -36,9 +36,10 @@ _WAY_OUT = "declare fewer GPUs in the inventory, to leave room for it"
 
 
 def present(app: App) -> dict[int, bool]:
-    """Return the index of each object that the plan counts, with True if the app contains the same object twice.
+    """Return a dict with the index of each object whose pods the plan counts.
 
-    Of two objects with the same kind, namespace and name, the first one counts.
+    The value is True if the app contains another object with the same kind, namespace and name. Of such objects, the
+    plan counts only the first.
     """
     first: dict[tuple[str, str, str, object], int] = {}
     found: dict[int, bool] = {}
@@ -63,7 +64,7 @@ def _has_ended(kind: tuple[str, str], manifest: Manifest) -> bool:
 
 
 def _is_owned(manifest: Manifest, app: App, depth: int = 0) -> bool:
-    """Check whether the plan already counts the pods of the object, because another object of the app creates it."""
+    """Check whether another object of the app creates this object, so that the plan must not count its pods twice."""
     namespace = namespace_of(manifest)
     for owner in members(manifest["metadata"].get("ownerReferences")):
         if owner.get("controller") is not True:

@@ -170,7 +170,7 @@ def _starting(
 ) -> list[int]:
     """Return the number of pods of each task that must have a place before a Volcano Job starts.
 
-    If the job can start with fewer than all pods, the function counts pods without GPUs first.
+    If the job can start before all pods run, the function assumes that pods without GPUs start first.
     """
     least = [min(number(task.get("minAvailable"), count), count) for task, count in zip(tasks, pods, strict=True)]
     together = number(spec.get("minAvailable"), 0) or sum(least)
@@ -272,8 +272,9 @@ def with_greatest_values(
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the object that a Katib trial creates, for the parameter values that need the most pods and GPUs.
 
-    A trial template contains placeholders for parameters. In counts and amounts, the function replaces a placeholder by
-    the largest possible value of its parameter. It also returns notes that name these parameters.
+    A trial template contains placeholders for parameters. Where a placeholder stands for a count of pods or an amount
+    of a resource, the function inserts the largest value of the parameter. The second member of the result has notes
+    that name these parameters.
 
     Args:
         experiment: Spec of the Katib Experiment.
@@ -306,13 +307,13 @@ def _named(value: object) -> list[Mapping[str, Any]]:
 def _filled(value: Any, greatest: Mapping[str, int], used: dict[str, int], *, is_amount: bool) -> Any:
     """Return a part of a trial template in which numbers replace the placeholders of parameters.
 
-    Only counts of pods and amounts of resources change. Each gets the largest value of its parameter.
+    The function changes only numbers of pods and amounts of resources. It uses the largest value of each parameter.
 
     Args:
         value: Part of the trial template.
         greatest: Largest value of each parameter.
         used: Dict to which the function adds the parameters that it replaces, with their values.
-        is_amount: Whether ``value`` is a count or an amount.
+        is_amount: Whether ``value`` counts pods, or is an amount of a resource.
     """
     if isinstance(value, list):
         return [_filled(member, greatest, used, is_amount=False) for member in value]

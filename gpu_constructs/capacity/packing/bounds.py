@@ -25,7 +25,7 @@ MOST_SHRUNK = 64
 
 @dataclass(frozen=True)
 class _Count:
-    """One comparison of the amount that items need with the amount that bins have.
+    """A comparison between the amount that items need and the amount that bins have.
 
     A place is room for one copy of an item in a bin.
 
@@ -127,10 +127,10 @@ def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
 
 
 def _counts(part: Part) -> Iterator[_Count]:
-    """Yield the comparisons of sums that can prove that items do not fit into bins.
+    """Yield comparisons between what the items need and what the bins have.
 
-    They compare amounts in each dimension (for example a resource), the number of places for copies, and the number of
-    places for large items.
+    One comparison can prove that not all items fit. Three kinds exist: the total amount in one dimension (for example
+    of a resource), the number of copies that fit, and the number of large copies that fit.
     """
     items, bins = part.items, part.bins
     for d in part.dimensions:
@@ -146,7 +146,7 @@ def _counts(part: Part) -> Iterator[_Count]:
 
 
 def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int, int]:
-    """Return how many copies of the given items fit at most into all bins of a kind (equal bins), by index of the kind.
+    """Return how many copies of the given items fit into all bins of a kind together, as a dict by kind of bins.
 
     This upper bound is exact if all these items have the same size.
     """
@@ -165,7 +165,7 @@ def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
 
 
 def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
-    """Return the proof that some items do not fit, for as few items as possible.
+    """Return a proof that items do not fit, with as few items as possible.
 
     The function removes items as long as the remaining items still need more than their bins have.
     """

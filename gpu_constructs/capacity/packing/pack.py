@@ -65,7 +65,7 @@ def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
 
 
 def _solved(parts: Sequence[Part], left_open: Iterable[int], fillings: list[Filling]) -> Answer:
-    """Return whether the items of all unsolved parts of a problem fit. Store the packings that the solver finds.
+    """Return whether the items of all unsolved parts of a problem fit. Put better packings into ``fillings``.
 
     The solver starts with the part that has the fewest items. If it answers ``no`` for one part, the result is ``no``.
 
@@ -147,7 +147,7 @@ class _Bins:
 
     Attributes:
         groups: Groups of bins with equal content, each by a number that identifies the group.
-        looked: Number of groups of bins that the search has visited.
+        looked: Number of groups that the function has examined, to limit its work.
     """
 
     def __init__(self, part: Part, weights: Sequence[int]) -> None:
@@ -168,9 +168,8 @@ class _Bins:
         Args:
             index: Index of the item.
             weight: Weighted sum of the amounts that a copy needs.
-            spreads: Whether each copy goes into the bin that is then the emptiest. Otherwise, as many copies as
-                possible go
-                into each bin, the fullest bins first.
+            spreads: Whether each copy goes into the emptiest bin. If False, the method fills one bin after the other,
+                the fullest first.
         """
         copies = self._part.items[index].count
         turns = [1] * copies if spreads else [copies]
@@ -207,7 +206,10 @@ class _Bins:
         return left
 
     def _add(self, group: Group) -> None:
-        """Add a group of bins. The search considers the group if its bins have room for the smallest item."""
+        """Record a group of equal bins.
+
+        Later searches use the group only if one of its bins has room for the smallest item.
+        """
         key = next(self._ids)
         self.groups[key] = group
         if all(has >= takes for has, takes in zip(group.room, self._least, strict=True)):

@@ -205,7 +205,7 @@ def _masks(items: Sequence[Item], bins: Sequence[Bin]) -> list[int]:
 
 
 def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
-    """Return for each dimension all dimensions that items connect with it.
+    """Return a dict from each dimension to all dimensions that items connect with it, directly or indirectly.
 
     An item that takes amounts in several dimensions connects these dimensions.
     """
@@ -217,10 +217,10 @@ def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
 
 
 def _components(members: Sequence[int], masks: Sequence[int]) -> Iterable[tuple[int, list[int]]]:
-    """Return groups of items that compete for bins.
+    """Yield a pair for each group of items that compete for bins: a bit mask, and the list of the items.
 
-    Two items are in one group if the same bin accepts both, or if other items connect them in this way. Each group has
-    a bit mask, in which bit k is 1 if bins of kind k accept an item of the group.
+    Two items are in one group if the same bin accepts both, or if other items connect them in this way. Bit k of the
+    mask is 1 if bins of kind k accept an item of the group.
     """
     unions: list[int] = []
     for mask in dict.fromkeys(masks[i] for i in members):
@@ -252,10 +252,11 @@ def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
 def overlaid(
     some: Iterable[tuple[int, _One]], others: Sequence[tuple[int, _Other]]
 ) -> Iterator[tuple[int, _One, _Other]]:
-    """Yield the pairs of values at equal positions of two sequences, with the number of consecutive equal pairs.
+    """Compare two sequences position by position.
 
-    Each sequence is a list of runs. A run is its length, and the value at each of its positions. Both sequences have
-    the same total length. For example, ``[(3, a)]`` and ``[(1, x), (2, y)]`` result in ``(1, a, x)`` and ``(2, a, y)``.
+    Yield tuples: number of consecutive equal pairs, first value, second value. Each sequence is a list of runs: pairs
+    of the number of positions and the value at these positions. Both have the same total length. For example, ``[(3,
+    a)]`` and ``[(1, x), (2, y)]`` result in ``(1, a, x)`` and ``(2, a, y)``.
     """
     rest = list(reversed(others))
     for left, one in some:

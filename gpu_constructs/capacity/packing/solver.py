@@ -26,7 +26,7 @@ _Place = tuple[int, int]
 
 @cache
 def is_installed() -> bool:
-    """Check whether Python finds the package ``highspy`` with the solver, an optional dependency."""
+    """Check whether Python finds ``highspy``, the package of the solver HiGHS, which is an optional dependency."""
     return find_spec("highspy") is not None
 
 
@@ -79,8 +79,9 @@ def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_
 def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
     """Yield the items, the largest first, each with the number of bins of each kind that the solver tries for it.
 
-    Bins of one kind are equal, so the solver does not need to try every bin for the first items. The number
-    is the sum of the copies of this item and of all items before it, because one bin for each copy is always enough.
+    Each result is a pair: index of the item, and a dict from the kind of bins to the number of bins. Bins of one kind
+    are equal, so the first items need only a few of them. One bin for each copy of this item and of earlier items is
+    always enough.
     """
     largest = [max(sizes) or 1 for sizes in zip(*(one.size for one in part.bins.values()), strict=True)]
     before = dict.fromkeys(part.bins, 0)
@@ -95,7 +96,7 @@ def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
 
 
 def _checked(part: Part, kinds: Sequence[int], found: Iterable[tuple[_Place, float]]) -> Filling | None:
-    """Return the solver's solution in whole numbers. Return None if it is not valid after rounding."""
+    """Return the solver's packing with numbers rounded to whole ones. Return None if it is not valid after rounding."""
     contents: list[dict[int, int]] = [{} for _ in kinds]
     lacking = {i: item.count for i, item in part.items.items()}
     for (i, at), value in found:

@@ -80,7 +80,12 @@ def json_text(plan: PlanData, title: str) -> str:
 
 
 def _members(of: object, names: str) -> dict[str, Any]:
-    """Return some attributes of an object, each with its JSON key, for example ``vramMiB`` for ``vram_mib``."""
+    """Return attributes of an object as a dict by their JSON names, for example ``vramMiB`` for ``vram_mib``.
+
+    Args:
+        of: Object with the attributes.
+        names: Names of the attributes.
+    """
     return {_key(name): _plain(getattr(of, name)) for name in names.split()}
 
 
@@ -119,7 +124,7 @@ def _device(planned: PlannedDevice) -> dict[str, Any]:
 
 
 def _eligibility(each: PlannedConsumer) -> str:
-    """Return the nodes that accept the pods of a workload, and the reasons why other nodes do not, as JSON text."""
+    """Return JSON text: the nodes that accept a workload's pods, and the reason why each other node rejects them."""
     by_reason = grouped((why, node) for node, why in each.refusals.items())
     refusals = [{"why": why, "nodes": nodes} for why, nodes in by_reason.items()]
     return json.dumps({"nodes": list(each.nodes), "refusals": refusals})

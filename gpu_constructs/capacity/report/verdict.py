@@ -115,7 +115,7 @@ def _memory(plan: PlanData) -> Statement:
 
 
 def _what_is_unknown(plan: PlanData) -> str:
-    """Return a clause that names the pods or nodes whose GPU memory is not known."""
+    """Return a clause that names the pods or nodes with unknown GPU memory."""
     blank = [node.offer.name for node in plan.nodes if any(one.device.vram_mib is None for one in node.devices)]
     silent = any(one.has_unknown for node in plan.nodes for one in node.devices)
     pods = "not every pod states how much it takes"

@@ -49,7 +49,7 @@ _NO_CHARACTERS = frozenset(("Cc", "Cs", "Cn", "Zl", "Zp"))
 
 
 class Statement(NamedTuple):
-    """A sentence in a report, with its level of urgency."""
+    """A sentence in a report, with a level of urgency that decides its color."""
 
     level: Level
     text: str
@@ -242,7 +242,7 @@ def capacity(device: Device) -> str:
 
 
 def holder(plan: PlanData, seat: Seat) -> str:
-    """Return the name of a workload, with the numbers of its pods and slots on a device."""
+    """Return text that names a workload and states how many of its pods hold how many slots of a device."""
     pods = "" if seat.pods == 1 else f" \u00d7 {seat.pods}"
     slots = "" if seat.slots == seat.pods else f" ({counted(seat.slots, 'slot')})"
     return f"{plan.consumers[seat.consumer].consumer.title}{pods}{slots}"
@@ -278,7 +278,12 @@ def subjects(plan: PlanData) -> Mapping[int, str]:
 
 
 def problem_title(problem: Problem, named: Mapping[int, str]) -> str:
-    """Return the title of a problem, with the name of the object that has the problem."""
+    """Return the title of a problem, which begins with the name of the object that has it, if there is one.
+
+    Args:
+        problem: Problem of the plan.
+        named: Names of the objects, by their index.
+    """
     about = None if problem.subject is None else named.get(problem.subject)
     return PROBLEMS[problem.kind][1] + (f": {about}" if about else "")
 
@@ -321,7 +326,7 @@ def _notes(plan: PlanData) -> Iterator[tuple[str, str]]:
 
 
 def rack_lines(plan: PlanData) -> list[tuple[str, int, int | None]]:
-    """Return each rack with the power of its boards and its power limit in watts.
+    """Return a tuple for each rack: name, power of its boards in watts, and power limit in watts.
 
     The limit is None if the inventory declares none.
     """

@@ -39,9 +39,9 @@ def _templates() -> Environment:
 
     @pass_eval_context
     def shown(context: Any, value: Any) -> Any:
-        """Return a value as markup on one line.
+        """Return a value as markup on one line, safe as text and in quoted attributes of HTML and SVG.
 
-        The result is safe as text and in quoted attributes, but not in attributes without quotes.
+        Do not use the result in attributes without quotes.
         """
         if not context.autoescape or isinstance(value, Markup):
             return value
@@ -106,7 +106,7 @@ def bar(part: int, whole: int) -> str:
 
 
 def places(nodes: Sequence[str], width: int) -> str:
-    """Return the name of the first node and the number of further nodes, in at most ``width`` characters."""
+    """Return text of at most ``width`` characters: the name of the first node, and the number of further nodes."""
     if len(nodes) < 2:
         return _short(nodes[0], width) if nodes else "nowhere"
     return f"{_short(nodes[0], width - 7)}, +{len(nodes) - 1:,}"
@@ -208,10 +208,10 @@ def html(plan: PlanData, title: str) -> str:
 
 
 def _most_urgent(plan: PlanData) -> tuple[list[PlannedNode], str]:
-    """Return the nodes that a picture shows, and a sentence that states the number of omitted nodes.
+    """Return the nodes to show in a picture, and a sentence that states how many nodes it omits.
 
-    If the picture would have too many rows, it omits nodes. Those with the least urgent devices come last, so the
-    picture omits them first. The function ``words.fullness`` defines the urgency of a device.
+    A picture with too many rows omits the nodes with the least urgent devices. The function ``words.fullness`` defines
+    the urgency of a device.
     """
     urgent = sorted(
         plan.nodes, key=lambda node: max(map(words.fullness, node.devices), default=(0, 0, 0)), reverse=True
@@ -251,9 +251,9 @@ def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[s
 
 
 def _room(width: float, size: int, rest: int) -> float:
-    """Return the width in pixels that names can take in a line of a picture.
+    """Return the width in pixels that remains for names in a line of a picture after the text ``rest``.
 
-    The rest of the line contains the text that states the number of omitted names.
+    This text states the number of omitted names.
     """
     return width - (length(f" and {rest:,} more", size) if rest else 0)
 
