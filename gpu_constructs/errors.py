@@ -96,7 +96,7 @@ def refuse_endless(given: Mapping[str, object]) -> None:
 
 
 def did_you_mean(got: object, allowed: Iterable[str]) -> str:
-    """Return a suggestion for a word that is not allowed, such as `` (did you mean 'x'?)``.
+    """Return text that suggests an allowed word for one that is not allowed, such as `` (did you mean 'x'?)``.
 
     The suggestion is the most similar allowed word. Return an empty text if no allowed word is similar.
     """
@@ -105,7 +105,7 @@ def did_you_mean(got: object, allowed: Iterable[str]) -> str:
 
 
 def wrapped(message: str) -> str:
-    """Return a message with line breaks in its long lines. The continuation of a line has a deeper indentation."""
+    """Return a message with each long line split into several. The later parts have a deeper indentation."""
     lines: list[str] = []
     for line in message.split("\n"):
         further = " " * (len(line) - len(line.lstrip()) + 2)
@@ -143,7 +143,7 @@ class ShortErrors(type):
 
 @cache
 def _signature_of(made: Any) -> inspect.Signature:
-    """Return the signature of the ``__init__`` of a class, without ``self``."""
+    """Return the signature of the ``__init__`` of the class ``made``, without ``self``."""
     if made.__init__ is object.__init__:
         return inspect.Signature()
     signature = inspect.signature(made.__init__)

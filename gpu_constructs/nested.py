@@ -19,7 +19,8 @@ _TEXT_OF_ONE_VALUE = 100
 def problem_of(field: str, value: object) -> str | None:
     """Return the problem with the size or the text of a value that the user passes.
 
-    Return None if the value is valid. The same dict can occur in several places of the value.
+    The problem is the text of a message. Return None if the value is valid. A value may contain the same dict several
+    times.
 
     Args:
         field: Name of the argument in the message.

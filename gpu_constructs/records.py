@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:
-        """Decorate a class like the decorator of the standard library, with the same options."""
+        """Decorate a class like ``dataclasses.dataclass``, with the same options.
+
+        The class generates its methods at first use.
+        """
         if cls is None:
             return lambda decorated: dataclass(decorated, **options)
         if options.get("slots"):
@@ -31,7 +34,10 @@ else:
 
 
 class _Late:
-    """A placeholder for a generated method of a dataclass. The first access generates all methods of the class."""
+    """A placeholder for a generated method of a dataclass.
+
+    The first access to it replaces all placeholders of the class by real methods.
+    """
 
     def __init__(self, cls: type, name: str, options: dict[str, Any]) -> None:
         self._class, self._name, self._options = cls, name, options

@@ -9,7 +9,10 @@ from typing import Any
 
 
 def sha256(text: str) -> str:
-    """Return the SHA-256 checksum of a text. In a pod template, it restarts the pods if the text changes."""
+    """Return the SHA-256 checksum of a text.
+
+    An annotation of a pod template with it restarts the pods after a change.
+    """
     return hashlib.sha256(text.encode()).hexdigest()
 
 

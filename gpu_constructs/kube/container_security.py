@@ -28,8 +28,8 @@ def container_security(
 ) -> dict[str, Any]:
     """Return the security context of a container that drops all Linux capabilities except those in ``add``.
 
-    A privileged container has every capability, so its context contains no capabilities. It only sets ``privileged``
-    and the access to the root file system.
+    If ``privileged`` is True, the context only sets ``privileged`` and the access to the root file system, because a
+    privileged container has every capability.
     """
     if privileged:
         return {"privileged": True, "readOnlyRootFilesystem": read_only}
@@ -74,7 +74,7 @@ class Rights:
         return container_security(add=self.add, privileged=self.privileged, read_only=read_only)
 
     def are_in(self, context: Mapping[str, Any]) -> bool:
-        """Check whether a security context that the user specifies grants these rights."""
+        """Check whether a security context that the user passes (as in a manifest) grants these rights."""
         held = (context.get("capabilities") or {}).get("add") or ()
         return bool(context.get("privileged")) or (not self.privileged and {*self.add} <= {*held, *_all(held)})
 

@@ -122,7 +122,12 @@ class Credential(NamedTuple):
     length: int
 
     def refusal(self, field: str, way_out: str) -> GpuConstructsError:
-        """Return the error for a field that contains the credential."""
+        """Return the error for a field that contains the credential.
+
+        Args:
+            field: Name of the field in the message.
+            way_out: Sentence that states where the user can put the credential instead.
+        """
         return GpuConstructsError(
             f"{field} must not be a credential in plain text, got {self}{then(way_out)}, or use not_a_secret(...) if "
             "the value is public"
@@ -133,9 +138,9 @@ class Credential(NamedTuple):
 
 
 def in_variable(name: str, value: object) -> Credential | None:
-    """Return the credential in the value of a field that has a name, such as an environment variable.
+    """Check the name and value of a field, such as an environment variable.
 
-    Return None if the value does not look like a credential.
+    Return the credential that the value contains. Return None if the value does not look like a credential.
     """
     if not isinstance(value, str) or value in _ADMITTED:
         return None
@@ -259,7 +264,7 @@ def _words(name: str) -> str:
 
 
 def _key(key: object) -> str:
-    """Return a key of Helm values as the name of a field, for the search for credentials.
+    """Return a key of Helm values as text, so that the search for credentials can check it like the name of a field.
 
     Return an empty text if the value is the name of a Secret, as for the key ``existingSecret``.
     """
@@ -292,7 +297,7 @@ def _is_no_word(match: re.Match[str], kind: str) -> bool:
 
 
 def _form(value: str) -> str | None:
-    """Return a description of the credential format that a text, or a part of the text, has.
+    """Return a phrase that names the credential format of a text, or of a part of it.
 
     Return None if the text has no format of a credential.
     """

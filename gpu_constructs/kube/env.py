@@ -35,7 +35,7 @@ def _key(key: str) -> None:
 
 
 class AnyEnvValue(Protocol):
-    """An ``EnvValue`` of this library or of cdk8s-plus."""
+    """A protocol for the ``EnvValue`` of this library and of cdk8s-plus: any object with a ``value_from``."""
 
     @property
     def value_from(self) -> Any:

@@ -166,7 +166,7 @@ def lacks_unit(got: object) -> bool:
 
 
 def without_unit(got: object) -> str:
-    """Return the end of the message about an amount of bytes that lacks its unit, such as ``4``."""
+    """Return the end of the error message about an amount of bytes without its unit, such as ``4``."""
     number = str(got).removesuffix("m")
     is_what = "thousandths of a byte" if str(got).endswith("m") else "bytes"
     return f"must have a unit, got {got!r}, which is {number} {is_what}. Write '{number}Gi' or '{number}Mi'"
@@ -203,7 +203,7 @@ def absolute_path(field: str, got: str) -> None:
 
 
 def each(check: Check, field: str, got: Sequence[Any]) -> None:
-    """Raise if the given check rejects an item of a list."""
+    """Apply ``check`` to each item of a list. It raises if an item is invalid."""
     for index, item in enumerate(got):
         check(f"{field}[{index}]", item)
 
@@ -221,7 +221,7 @@ def entries(check: Check, key_check: Check | None = None) -> Check:
 
 
 def unless(allowed: str, check: Check) -> Check:
-    """Return a check that accepts the word ``allowed``, and applies ``check`` to all other values."""
+    """Return a check of option values that accepts the word ``allowed``, and applies ``check`` to all other values."""
 
     def checked(field: str, got: str) -> None:
         if got != allowed:
@@ -272,12 +272,12 @@ def _allowed_words(alternatives: tuple[Any, ...]) -> list[str]:
 
 
 def _is_left_to_caller(alternatives: tuple[Any, ...]) -> bool:
-    """Check whether a type annotation contains a protocol, ``Any`` or ``object``. The caller then checks the value."""
+    """Check whether a type is a protocol, ``Any`` or ``object``, for which the caller checks the value itself."""
     return any(getattr(option, "_is_protocol", option in (Any, object)) for option in alternatives)
 
 
 def _refuse_lookalikes(field: str, got: object, alternatives: tuple[Any, ...]) -> None:
-    """Raise if a value is a bool instead of a number, or a text instead of a list. A type check alone accepts both."""
+    """Raise if the value is a bool and must be a number, or is a text and must be a list. A type check accepts both."""
     if isinstance(got, bool) and bool not in alternatives and (int in alternatives or float in alternatives):
         number = "a number" if float in alternatives else "an int"
         raise GpuConstructsError(f"{field} must be {number}, got {got!r} (bool)")
@@ -317,7 +317,7 @@ def snake(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def hint(owner: Any, name: str) -> Any:
-    """Return the type annotation of one attribute of a class. To read all annotations of the class is slower."""
+    """Return the type annotation of one attribute of a class, without the cost of reading those of all attributes."""
     holder = next(each for each in getattr(owner, "__mro__", (owner,)) if name in inspect.get_annotations(each))
     one = types.SimpleNamespace(__annotations__={name: holder.__annotations__[name]})
     return typing.get_type_hints(one, vars(sys.modules[holder.__module__]))[name]
@@ -343,11 +343,11 @@ def members(struct: Any, name: str) -> None:
 
 
 def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str = "") -> None:
-    """Raise if an option fails its check. An option with the value None needs no check.
+    """Check options, and raise for the first invalid one. The function skips options with the value None.
 
     Args:
         given: Options by name.
-        checks: Checks by name of the option. They run in the order of this mapping.
+        checks: Functions by name of the option, which raise for an invalid value. They run in this order.
         prefix: Text before the name of the option in messages; empty by default.
     """
     for name, check in checks.items():
@@ -356,7 +356,7 @@ def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str =
 
 
 def refuse_first(conflicts: Iterable[Conflict]) -> None:
-    """Raise an error with the message of the first condition that is true. Return if all conditions are false.
+    """Raise the message of the first condition that is true. Arguments are pairs of a condition and its message.
 
     Raises:
         GpuConstructsError: One of the conditions is true.

@@ -159,10 +159,10 @@ def _shortest(amount: int, step: int, units: tuple[str, ...]) -> str:
 
 
 def make_canonical(manifest: Object) -> None:
-    """Change a manifest of a built-in kind in place to the canonical form, in which the API server stores the object.
+    """Change the manifest of a built-in kind to the canonical form, in which the API server stores the object.
 
     Quantities get their canonical text. The function also removes fields that the server omits because they are false,
-    0 or empty.
+    0 or empty. It changes the given manifest and returns nothing.
     """
     if group_of(manifest["apiVersion"]) not in BUILT_IN_GROUPS:
         return
@@ -192,7 +192,7 @@ def _write_amounts(holder: Object, paths: Iterable[str]) -> None:
 
 
 def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
-    """Remove empty lists from mappings in a manifest, and the given fields if they are false or 0.
+    """Remove empty lists from the manifest, and remove the fields ``names_at`` if they are false or 0.
 
     Args:
         holder: Manifest or a part of it.

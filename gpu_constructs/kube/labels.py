@@ -12,7 +12,7 @@ COMPONENT = "app.kubernetes.io/component"
 def selector_labels(*, name: str, instance: str, component: str) -> dict[str, str]:
     """Return the labels that identify the pods of one workload.
 
-    The labels are the same in all releases of this library.
+    The labels never change between releases of this library, because Kubernetes forbids a change of selectors.
     """
     return {
         "app.kubernetes.io/name": name,
@@ -75,7 +75,7 @@ _OF_AMD = "feature.node.kubernetes.io/amd-"
 
 
 def is_known_once_a_node_runs(label: str) -> bool:
-    """Check whether a feature discovery program, an operating system or a cloud provider sets a node label."""
+    """Check whether feature discovery, the operating system or the cloud provider sets a label on a running node."""
     return label in _LABELS or _is_in(label, _ONCE_A_NODE_RUNS)
 
 

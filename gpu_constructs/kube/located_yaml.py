@@ -29,7 +29,7 @@ _PLAIN_KEY = re.compile(r"[\w.-]+\Z")
 
 
 class Refused(GpuConstructsError):
-    """The error for an invalid value in a file.
+    """The error for an invalid value in a YAML file.
 
     Attributes:
         path: Path of the invalid value, as keys joined by dots.
@@ -60,19 +60,30 @@ class Dialect:
     """Functions that convert a YAML value, by the type hint for which the reader calls them."""
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return the end of the message "text must …" if the file must not contain a YAML item, such as an anchor.
+        """Check an item of a YAML file (a PyYAML event, such as an anchor) that the file must not contain.
 
-        Return None if the file can contain the item. PyYAML parses a file as a sequence of items (events).
+        Return the end of the message "text must …" for such an item. Return None if the file can contain the item.
         """
         return None
 
     def unknown(self, key: str, where: str, keys: Sequence[str]) -> str:
-        """Return the message about a key that the file must not contain."""
+        """Return the message about an unknown key.
+
+        Args:
+            key: Key that the file must not contain.
+            where: Name of the mapping that contains the key.
+            keys: Allowed keys.
+        """
         near = fields.did_you_mean(key, keys) or f"; it has {', '.join(keys)}"
         return f"{key_in_words(key)} is not a key of {where}{near}"
 
     def is_whole_number(self, read: Any, written: str) -> bool:
-        """Check whether a scalar in the file is a whole number."""
+        """Check whether a scalar in the file is a whole number.
+
+        Args:
+            read: Value as PyYAML parsed it.
+            written: Text of the value in the file.
+        """
         return isinstance(read, int) and not isinstance(read, bool)
 
     def root(self, text: str) -> Value | None:
@@ -147,7 +158,7 @@ class Value:
         """Return the error for a problem of the value. The message states the line.
 
         Args:
-            problem: Text of the message before the library adds the line.
+            problem: Text of the message, to which the method adds the line.
             culprit: Value that causes the problem; by default this value.
         """
         which = culprit or self
@@ -213,9 +224,9 @@ class Value:
         ]
 
     def at(self, make: Callable[[], _Made]) -> _Made:
-        """Call a function, and return its result.
+        """Call ``make`` without arguments, and return its result.
 
-        If the function raises an error, add the line of this value to its message.
+        If ``make`` raises an error, add the line of this value to its message.
         """
         try:
             return make()
@@ -251,7 +262,8 @@ class Value:
 
         Args:
             make: Class or factory. The key of a dataclass field is its metadata ``key``, or otherwise its name.
-            beside: Other keys that the mapping can have. This method ignores their values.
+            beside: Further keys that the mapping may have, which are not options of ``make``. This method ignores their
+                values.
             called: Name with which the messages of the class begin; by default the name of the class in ``snake_case``.
             where: Name of the mapping in messages about unknown keys; by default its path.
         """

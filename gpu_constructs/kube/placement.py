@@ -93,7 +93,7 @@ def tolerations(*groups: Iterable[Toleration]) -> list[dict[str, Any]]:
 
 
 def required_node_affinity(terms: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return a required node affinity. A node matches if it matches all expressions of at least one term."""
+    """Return a required node affinity as in a manifest. A node must match all expressions of at least one term."""
     return {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -104,17 +104,17 @@ def required_node_affinity(terms: Sequence[Sequence[Mapping[str, Any]]]) -> dict
 
 
 def label_is(key: str, *values: str) -> dict[str, Any]:
-    """Return an expression that matches nodes whose label has one of the values."""
+    """Return a match expression, as in a manifest, for nodes whose label ``key`` has one of the given values."""
     return {"key": key, "operator": "In", "values": list(values)}
 
 
 def label_exists(key: str) -> dict[str, Any]:
-    """Return an expression that matches nodes that have a label with any value."""
+    """Return a match expression, as in a manifest, for nodes that have the label ``key`` with any value."""
     return {"key": key, "operator": "Exists"}
 
 
 def label_is_above(key: str, number: int) -> dict[str, Any]:
-    """Return an expression that matches nodes with a label whose value is a whole number above the given number."""
+    """Return a match expression, as in a manifest, for nodes whose label ``key`` is a whole number above ``number``."""
     return {"key": key, "operator": "Gt", "values": [str(number)]}
 
 
@@ -140,7 +140,7 @@ def check_affinity(affinity: Mapping[str, Any]) -> None:
 
 
 def gpu_node_affinity(*, tegra: bool = False, foreign: bool = False) -> dict[str, Any]:
-    """Return an affinity for nodes that Node Feature Discovery or an administrator labels as GPU nodes.
+    """Return a pod affinity, as in a manifest, for nodes with the GPU labels of Node Feature Discovery or of users.
 
     Args:
         tegra: Whether to include nodes with an NVIDIA CPU (Tegra systems), because their GPU is not a PCI device.
@@ -166,8 +166,8 @@ def with_node_alternatives(
 ) -> Mapping[str, Any]:
     """Return an affinity that also requires nodes to match at least one of several lists of expressions.
 
-    A node must match only one term of the affinity, so the function adds the expressions to each term. If the affinity
-    already requires the expressions, the function returns it unchanged.
+    A node that matches one term matches the affinity, so the function adds the expressions to every term. If the
+    affinity already requires the expressions, the function returns it unchanged.
     """
     affinity = affinity or {}
     node = affinity.get("nodeAffinity") or {}
@@ -184,7 +184,7 @@ def with_node_alternatives(
 
 
 def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an affinity that also excludes nodes on which certain other pods run.
+    """Return an affinity that also keeps the pod off nodes on which certain other pods run.
 
     The function adds this rule to the given affinity, if any.
 
@@ -199,7 +199,7 @@ def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, An
 
 
 def clash_of_terms(affinity: Mapping[str, Any]) -> str | None:
-    """Return a node label about which the expressions of an affinity contradict each other, so that no node matches.
+    """Return a node label for which the affinity has contradictory expressions, so that no node matches the affinity.
 
     Return None if a node can match the affinity.
     """

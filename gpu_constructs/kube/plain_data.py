@@ -100,7 +100,7 @@ def merged(base: Any, over: Any) -> Any:
 def without(value: Any, place: str, prefix: str = "") -> Any:
     """Return a copy of a mapping or a list without the value at a path.
 
-    For example, the path ``a.b`` removes ``b``. If ``a`` exists but contains no ``b``, the copy lacks ``a``.
+    For example, the path ``a.b`` removes the key ``b`` of ``a``. If ``a`` has no key ``b``, the function removes ``a``.
 
     Args:
         value: Mapping or list.
@@ -186,7 +186,7 @@ class Shapes:
             raise GpuConstructsError(f"{place} {problem}")
 
     def problems(self, where: str, got: Any, shape: str) -> Iterator[Problem]:
-        """Yield a problem for each value that its shape does not allow: the path, and the end of a message."""
+        """Yield a problem for each value that its shape does not allow: a pair of its path and the end of a message."""
         if shape in self.structs:
             yield from self._of_struct(where, got, shape)
         elif shape.startswith("["):
@@ -234,9 +234,9 @@ def _no_word(got: Any, words: Sequence[str]) -> str:
 
 
 def _of_scalar(where: str, got: Any, shape: str) -> Generator[Problem, None, bool]:
-    """Yield the problem of a wrong value at the path ``where``. Return whether the value has a problem.
+    """Check a value whose shape is a scalar type such as ``bool``. Yield the problem, and return whether there is one.
 
-    The shape of the value is a simple type: neither a struct nor a choice.
+    A problem is the path ``where`` and the end of a message.
     """
     what, types = _SCALARS[shape]
     is_right = isinstance(got, types) and not (isinstance(got, bool) and shape not in ("bool", "any"))
@@ -247,7 +247,7 @@ def _of_scalar(where: str, got: Any, shape: str) -> Generator[Problem, None, boo
 
 
 def way_out(got: Any, shape: str) -> str:
-    """Return the last sentence of the message about a value of the wrong shape. It states how to write the value."""
+    """Return the last sentence of the message about a value of the wrong shape, which states how to write the value."""
     if shape in ("bool", "number") and isinstance(got, str):
         return ". Write it without quotes"
     if "text" in shape and isinstance(got, bool | int | float):

@@ -49,7 +49,7 @@ _WAYS_OUT = {
 
 
 class Rule(NamedTuple):
-    """One rule of a check. It applies to all values at a path of a pod spec.
+    """One rule of a Pod Security check of Kubernetes. It applies to all values at a path of a pod spec.
 
     Attributes:
         where: Part of the pod spec to which ``path`` is relative: the pod, its containers, both, or its volumes.
@@ -140,7 +140,7 @@ def violations(pod_spec: PodSpec, level: str) -> list[str]:
 
 
 def ways_out(pod_spec: PodSpec, level: str) -> list[str]:
-    """Return the settings that a pod spec must have so that a Pod Security level admits it, as in a manifest."""
+    """Return the settings that make a Pod Security level admit a pod spec: texts such as ``runAsNonRoot: true``."""
     checks = CHECKS[level].items()
     return [_WAYS_OUT[name] for name, rules in checks if any(any(_problems(pod_spec, rule)) for rule in rules)]
 
@@ -182,10 +182,10 @@ def _is_set(path: str, *holders: Mapping[str, Any]) -> bool:
 
 
 def _sources(volume: Mapping[str, Any]) -> list[str]:
-    """Return the source of a pod volume, such as ``hostPath`` or ``emptyDir``, as a list with one text.
+    """Return the kind of source of a pod volume, such as ``hostPath`` or ``emptyDir``, as a list with one text.
 
-    A volume should have one source. If it sets several, the text is one that the level ``restricted`` allows.
-    Otherwise, the text contains the names of these sources, joined by spaces.
+    A volume should have one source. If it sets several and the level ``restricted`` allows one of them, return that
+    one. If it allows none, the text contains the names of all these sources, joined by spaces.
     """
     sources = sorted(field for field, value in volume.items() if field != "name" and value is not None)
     allowed = [source for source in sources if source in RESTRICTED_VOLUMES]

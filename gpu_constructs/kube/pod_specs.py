@@ -103,9 +103,10 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield each mapping at a path of a manifest, together with the actual path to it.
+    """Yield a pair for each mapping at a path of a manifest: the actual path, and the mapping.
 
-    The actual path has keys and list indices in place of ``*``.
+    The actual path has keys and list indices in place of ``*``. Parameters: ``steps`` is the rest of the path, and
+    ``done`` the part of the actual path that leads to ``value``.
     """
     if not steps:
         if isinstance(value, dict):
@@ -189,17 +190,16 @@ def containers_in_turn(pod_spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[st
 
 
 def most_at_once(pod_spec: Mapping[str, Any], held: Mapping[int, Decimal]) -> Decimal:
-    """Return the largest amount of a resource that the containers of a pod hold at the same time.
+    """Return the amount of a resource that the scheduler reserves for a pod: the most that its containers hold at once.
 
-    Like the scheduler, the function adds up the amounts of the containers that run until the pod ends. While an init
-    container runs, only the sidecars that start before it hold amounts too.
+    The function adds up the amounts of the containers that run until the pod ends. While an init container runs, only
+    the sidecars that start before it hold amounts too.
 
     Args:
         pod_spec: Spec of the pod.
         held: Amount of the resource that each container requests, by the ``id()`` of the container.
 
-    Source:
-        kubernetes/component-helpers@v0.36.0:resource/helpers.go, AggregateContainerRequests
+    Source: kubernetes/component-helpers@v0.36.0:resource/helpers.go, AggregateContainerRequests
     """
     lasting = most = Decimal(0)
     for container, passes in containers_in_turn(pod_spec):
@@ -229,7 +229,7 @@ def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]
 
 
 def node_values_required(pod_spec: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each node label for which a pod requires certain values, with these values."""
+    """Yield a pair for each node label for which a pod requires certain values: the label and these values."""
     for label, value in (pod_spec.get("nodeSelector") or {}).items():
         yield label, [str(value)]
     terms = [

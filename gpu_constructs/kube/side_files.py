@@ -63,7 +63,14 @@ def first_line(name: str, program: str = "") -> str:
 
 
 def author(name: str, line: str) -> str | None:
-    """Return the name of the program that generated a file, as its first line states. Return None for other files."""
+    """Return the name of the program that generated a file, according to the first line of the file.
+
+    Return None for a file that this library did not generate.
+
+    Args:
+        name: Name of the file.
+        line: First line of the file.
+    """
     before, after = _around_mark(name)
     mark = _MARK.fullmatch(line.removeprefix(before).removesuffix(after))
     if mark is None or line != before + mark[0] + after:

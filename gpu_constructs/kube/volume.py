@@ -180,7 +180,12 @@ class Volume(metaclass=ShortErrors):
 
     @classmethod
     def of(cls, field: str, given: Any) -> Volume:
-        """Return the volume for a value that the user passes in ``volumes``."""
+        """Return the ``Volume`` for a value that the user passes in ``volumes``.
+
+        Args:
+            field: Name of the option in messages.
+            given: Value that the user passes.
+        """
         if isinstance(given, cls):
             return given
         kind = getattr(getattr(given, "api_object", given), "kind", None)
@@ -235,7 +240,7 @@ class Mounts:
 
     @property
     def has_disk(self) -> bool:
-        """Whether the pod mounts a PersistentVolumeClaim. Only root can write to the volume of a new claim."""
+        """Whether the pod mounts a PersistentVolumeClaim, so that only root can write to it while the volume is new."""
         return bool(self.claims) or any("persistentVolumeClaim" in source for source in self.sources)
 
     def disks(self, owner: str, *, pods_at_once: int, way_out: str) -> list[dict[str, Any]]:
@@ -301,7 +306,13 @@ class Mounts:
         return made
 
     def _name(self, path: str, volume: Volume | VolumeClaim, taken_here: list[str]) -> str:
-        """Return the name for a pod volume. If the pod already has an equal volume, return the name of that volume."""
+        """Return the name for a volume of the pod. An equal volume that the pod already has keeps its name.
+
+        Args:
+            path: Mount path, from which the name comes.
+            volume: Volume.
+            taken_here: Names of volumes that the container already mounts.
+        """
         source = volume.source if isinstance(volume, Volume) else None
         for earlier_path, earlier, earlier_source, name in self._names:
             is_same = earlier is volume or (source is not None and earlier_source is source)

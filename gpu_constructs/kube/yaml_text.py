@@ -25,7 +25,10 @@ _LONGEST_KEY = 100
 
 
 class _Dumper(yaml.SafeDumper):
-    """A PyYAML dumper for configuration files. It quotes every text except plain words, and never writes an alias."""
+    """A PyYAML dumper for configuration files.
+
+    It quotes every text except plain words, and writes no YAML alias (``*x``).
+    """
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -83,7 +86,7 @@ _ManifestDumper.add_representer(float, _number_of_manifest)
 
 
 class _Unusual(Exception):
-    """The error for a text that ``_Writer`` cannot write itself, because its YAML form depends on its position."""
+    """The error for a text whose YAML form depends on its position. For such a document, ``_Writer`` uses PyYAML."""
 
 
 class _Writer(NamedTuple):
