@@ -50,7 +50,7 @@ def _what_holds(stated: str | None, default: str | None) -> str:
 
 
 def pods_satisfy_their_namespace(facts: Facts) -> Iterator[Finding]:
-    """Find pods that the Pod Security level of their namespace rejects."""
+    """Yield problems: pods that the Pod Security level of their namespace rejects."""
     default = _default_level(facts)
     levels: dict[str, tuple[str | None, tuple[int, ...]]] = {"default": (None, ())} if default else {}
     for index, namespace in facts.of_kind(_NAMESPACE):
@@ -70,7 +70,7 @@ def pods_satisfy_their_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _way_to_satisfy(pod: Pod, level: Literal["baseline", "restricted"]) -> str:
-    """Return the instruction for a message: how a pod can satisfy a Pod Security level."""
+    """Return the instruction for a message that states how a pod can satisfy a Pod Security level."""
     if is_ours(pod.manifest):
         return (
             "remove the options that need these rights (set run_as_user=... for a user other than root), or use "
@@ -82,7 +82,7 @@ def _way_to_satisfy(pod: Pod, level: Literal["baseline", "restricted"]) -> str:
 
 
 def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
-    """Find namespaces whose Pod Security level rejects the pods that a program of the app later creates there."""
+    """Yield problems: namespaces whose Pod Security level rejects pods that a program of the app creates later."""
     default = _default_level(facts)
     wanted = {name: index for index, offer in enumerate(facts.provided) for name in offer.privileged_namespaces}
     for index, namespace in facts.of_kind(_NAMESPACE):
@@ -97,9 +97,9 @@ def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
-    """Yield each admission policy of the app that restricts GPU access.
+    """Yield a tuple for each admission policy of the app that restricts access to GPUs (a guard).
 
-    Each item has the index of the construct that creates the policy, the policy, and the namespaces that the policy
+    Its members are the index of the construct that creates the policy, the policy, and the namespaces that the policy
     exempts.
     """
     for index, offer in enumerate(facts.provided):
@@ -112,7 +112,7 @@ def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
 
 
 def pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
-    """Find pods that an admission policy of the app rejects because of their access to GPUs."""
+    """Yield problems: pods that an admission policy of the app rejects because of their access to GPUs."""
     for provider, guard, left_alone in _guards(facts):
         for pod in facts.pods:
             namespace = namespace_of(pod.manifest)
@@ -128,7 +128,7 @@ def pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
 
 
 def later_pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
-    """Find admission policies that reject the pods which a program of the app later creates in the cluster."""
+    """Yield problems: admission policies that reject pods which a program of the app creates later."""
     for provider, guard, left_alone in _guards(facts):
         for index, offer in enumerate(facts.provided):
             for namespace in offer.privileged_namespaces:
@@ -180,7 +180,7 @@ def _has_gpu_limit(container: Manifest) -> bool:
 
 
 def _let_through(guard: DeviceGuard, namespace: str) -> str:
-    """Return the instruction for a message: how to exempt a namespace from an admission policy."""
+    """Return the instruction for a message that states how to exempt a namespace from an admission policy."""
     return (
         f"if they need access to every GPU, add {namespace!r} to its excluded_namespaces, or label the namespace with "
         f"GpuNamespace(..., labels={{{guard.allow_label!r}: 'true'}})"

@@ -58,7 +58,7 @@ class _Amount(NamedTuple):
 
 
 def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
-    """Find probably misspelled names of GPU resources, and amounts of memory or storage without a unit."""
+    """Yield problems: probably misspelled names of GPU resources, and amounts of memory or storage without a unit."""
     for index, (manifest, kind) in enumerate(zip(facts.written, facts.kinds, strict=False)):
         if kind in _WITHOUT_AMOUNTS:
             continue
@@ -78,7 +78,7 @@ def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
 
 
 def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
-    """Yield the amounts of resources in an object, at any depth."""
+    """Yield the amounts of resources in an object, at any depth, below keys in ``sections`` such as ``limits``."""
     waiting: list[tuple[Any, str, str, int]] = [(manifest, "", "", 0)]
     while waiting:
         value, section, holder, depth = waiting.pop()
@@ -100,12 +100,12 @@ def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
 
 
 def _may_count(is_in_section: bool, key: str) -> bool:
-    """Check whether a key in a manifest can be the name of a resource."""
+    """Check whether a key in a manifest can be the name of a resource, so that its value is an amount."""
     return is_in_section or key == "sizeLimit" or "nvid" in key.lower()
 
 
 def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
-    """Yield a problem if an amount has a resource name that has no domain and that Kubernetes does not define.
+    """Yield a finding if the resource name of an amount has no domain and is not a resource of Kubernetes.
 
     The API server rejects such a name.
     """
@@ -121,7 +121,7 @@ def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
 
 
 def _misnamed(facts: Facts, index: int, one: _Amount, name: str) -> Iterator[Finding]:
-    """Yield a problem if the resource name of an amount is probably a misspelled name of a GPU resource."""
+    """Yield a finding if the resource name of an amount is probably a misspelled name of a GPU resource."""
     meant = None if facts.is_gpu(name) else _meant(name)
     if meant is not None and not _is_renamed(facts, name):
         yield Finding(
@@ -133,7 +133,7 @@ def _misnamed(facts: Facts, index: int, one: _Amount, name: str) -> Iterator[Fin
 
 
 def _is_renamed(facts: Facts, name: str) -> bool:
-    """Check whether a DeviceClass or a configuration file in the app defines a resource name."""
+    """Check whether a DeviceClass or a device plugin configuration in the app defines a resource name."""
     classes = (manifest.get("spec") for _, manifest in facts.of_kind(("resource.k8s.io", "DeviceClass")))
     if any(isinstance(spec, Mapping) and spec.get("extendedResourceName") == name for spec in classes):
         return True
@@ -146,7 +146,7 @@ def _is_renamed(facts: Facts, name: str) -> bool:
 def _meant(name: str) -> str | None:
     """Return the correct name of a GPU resource for a misspelled name.
 
-    Return None if the name is correct or stands for something else.
+    Return None if the name is correct, or does not resemble the name of a GPU resource.
     """
     if is_gpu_name(name):
         return None

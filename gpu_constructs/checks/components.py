@@ -18,7 +18,7 @@ from gpu_constructs.kube.placement import GPU_PRESENT
 
 
 def components_run_once(facts: Facts) -> Iterator[Finding]:
-    """Find components, such as the device plugin, that two constructs of the app run on every GPU node."""
+    """Yield problems: components, such as the device plugin, that two constructs of the app run on every GPU node."""
     for index, offer in enumerate(facts.provided):
         if not offer.is_alone:
             continue
@@ -34,7 +34,7 @@ def components_run_once(facts: Facts) -> Iterator[Finding]:
 
 
 def needed_components_are_there(facts: Facts) -> Iterator[Finding]:
-    """Find constructs that need a component, such as the device plugin, that the app does not have."""
+    """Yield problems: constructs that need a component, such as the device plugin, that the app does not have."""
     there = {component for offer in facts.provided for component in offer.components}
     for index, offer in enumerate(facts.provided):
         for component, way_out in offer.needs.items():
@@ -43,7 +43,7 @@ def needed_components_are_there(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
-    """Find constructs that do not work together with a component that the app runs, such as the device plugin."""
+    """Yield problems: constructs that do not work with a component that the app runs, such as the device plugin."""
     for index, offer in enumerate(facts.provided):
         for component, why in offer.refuses.items():
             for other, rival in enumerate(facts.provided):
@@ -56,7 +56,7 @@ def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
 
 
 def drivers_are_looked_for_where_they_are_staged(facts: Facts) -> Iterator[Finding]:
-    """Find GPU Operators that search for the driver files in a folder to which the app does not copy them."""
+    """Yield problems: GPU Operators that search a folder for the driver files to which the app does not copy them."""
     staged = [(index, offer.stages_driver_in) for index, offer in enumerate(facts.provided) if offer.stages_driver_in]
     for index, offer in enumerate(facts.provided):
         for bridge, folder in staged:
@@ -74,13 +74,13 @@ _RUNTIME_CLASS = ("node.k8s.io", "RuntimeClass")
 
 
 def _has(nodes: GpuNodes, label: str) -> bool:
-    """Check whether a node configuration sets the node label ``label``, which has the form ``key=value``."""
+    """Check whether a node configuration in the app sets the node label ``label``, which has the form ``key=value``."""
     key, _, value = label.partition("=")
     return nodes.labels.get(key) == value
 
 
 def wanted_node_labels_are_set(facts: Facts) -> Iterator[Finding]:
-    """Find node labels that a construct needs and that no node configuration in the app sets."""
+    """Yield problems: node labels that a construct needs and that no node configuration in the app sets."""
     # A declaration of the pattern nvidia.com/* does not imply a specific label.
     by_hand = [offer for offer in facts.provided if "gpu-operator" not in offer.components]
     declared = [label for offer in by_hand for label in offer.node_labels if label.rstrip("*") != "nvidia.com/"]
@@ -102,7 +102,7 @@ def wanted_node_labels_are_set(facts: Facts) -> Iterator[Finding]:
 
 
 def unwanted_node_labels_are_not_set(facts: Facts) -> Iterator[Finding]:
-    """Find node labels in node configurations of the app that prevent a construct from working."""
+    """Yield problems: node labels in node configurations of the app that prevent a construct from working."""
     for index, offer in enumerate(facts.provided):
         for label, why in offer.unwanted_node_labels.items():
             for node, gpu_nodes in facts.gpu_nodes:
@@ -116,7 +116,7 @@ def unwanted_node_labels_are_not_set(facts: Facts) -> Iterator[Finding]:
 
 
 def labels_of_the_operator_are_left_to_it(facts: Facts) -> Iterator[Finding]:
-    """Find node configurations in the app that set a node label that the GPU Operator manages."""
+    """Yield problems: node configurations in the app that set a node label that the GPU Operator manages."""
     operators = [index for index, offer in enumerate(facts.provided) if "gpu-operator" in offer.components]
     for node, gpu_nodes in facts.gpu_nodes:
         if operators and GPU_PRESENT in gpu_nodes.labels:
@@ -130,7 +130,7 @@ def labels_of_the_operator_are_left_to_it(facts: Facts) -> Iterator[Finding]:
 
 
 def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
-    """Find objects that the app emits twice.
+    """Yield problems: objects that the app emits twice.
 
     The function omits objects that ``charts_make_objects_of_their_own`` reports.
     """
@@ -151,7 +151,7 @@ def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
 
 
 def namespaces_exist(facts: Facts) -> Iterator[Finding]:
-    """Find namespaces that are missing: objects of the app are in them, but the app neither creates nor declares them.
+    """Yield problems: namespaces of objects that the app neither creates nor declares.
 
     The function also checks the namespaces in which programs of the app later create pods.
     """
@@ -183,7 +183,7 @@ def _missing_namespace(name: str) -> str:
 
 
 def runtime_classes_exist(facts: Facts) -> Iterator[Finding]:
-    """Find RuntimeClasses that do not exist, and RuntimeClasses that both the app and another tool create."""
+    """Yield problems: RuntimeClasses that pods use and nothing creates, or that the app and another tool create."""
     elsewhere = {name: index for index, offer in enumerate(facts.provided) for name in offer.runtime_classes}
     known = {*elsewhere, *_names(facts, _RUNTIME_CLASS)}
     for pod in facts.pods:
@@ -207,12 +207,12 @@ def runtime_classes_exist(facts: Facts) -> Iterator[Finding]:
 
 
 def _names(facts: Facts, kind: tuple[str, str]) -> Iterator[str]:
-    """Yield the names of all objects of one kind in the app."""
+    """Yield the names of all objects of one kind in the app, with duplicates."""
     return (manifest["metadata"].get("name") for _, manifest in facts.of_kind(kind))
 
 
 def values_of_releases_are_readable(facts: Facts) -> Iterator[Finding]:
-    """Find Helm releases whose values are not a YAML mapping."""
+    """Yield problems: Helm releases whose values are not a YAML mapping."""
     for one in facts.releases:
         if one.release.problem:
             yield Finding(one.index, one.release.problem)

@@ -32,7 +32,7 @@ _MADE_ONCE = {
 
 
 def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
-    """Find pairs of charts that run the device plugin or GPU Feature Discovery on the same node."""
+    """Yield problems: pairs of charts that run the device plugin or GPU Feature Discovery on the same node."""
     for one, other, both in _charts(facts):
         meeting = _meeting(facts, one, other) if both else None
         if meeting:
@@ -46,7 +46,7 @@ def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
 
 
 def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
-    """Find pairs of device plugin charts for different nodes that emit objects with the same names."""
+    """Yield problems: pairs of device plugin charts for different nodes that emit objects with the same names."""
     for one, other, both in _charts(facts):
         shared = sorted(set(facts.provided[one].makes) & set(facts.provided[other].makes))
         if shared and not (both and _meeting(facts, one, other) == "surely"):
@@ -63,7 +63,7 @@ def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
 
 
 def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
-    """Yield each pair of device plugin charts in the app: their indices, and the components that both contain."""
+    """Yield a tuple for each pair of device plugin charts in the app: their indices, and their common components."""
     charts = [index for index, offer in enumerate(facts.provided) if offer.makes]
     for one, other in combinations(charts, 2):
         theirs = facts.provided[other].components
@@ -71,7 +71,10 @@ def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
 
 
 def gpus_are_profiled_by_one(facts: Facts) -> Iterator[Finding]:
-    """Find pairs of exporters that profile GPUs of the same node. Only one program can profile a GPU at a time."""
+    """Yield problems: pairs of exporters that profile GPUs of the same node.
+
+    Only one program can profile a GPU at a time.
+    """
     return _in_each_others_way(
         facts,
         [index for index, offer in enumerate(facts.provided) if offer.profiles_gpus],
@@ -81,7 +84,7 @@ def gpus_are_profiled_by_one(facts: Facts) -> Iterator[Finding]:
 
 
 def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
-    """Find pairs of constructs that set the power limits of the same GPUs."""
+    """Yield problems: pairs of constructs that set the power limits of the same GPUs."""
     return _in_each_others_way(
         facts,
         [index for index, offer in enumerate(facts.provided) if offer.power_caps],
@@ -99,7 +102,7 @@ def _in_each_others_way(facts: Facts, constructs: Sequence[int], problem: str) -
 
 
 def exporters_know_of_sharing(facts: Facts) -> Iterator[Finding]:
-    """Find exporters whose metrics name only one pod for each GPU, although several pods share each GPU."""
+    """Yield problems: exporters whose metrics name only one pod for each GPU, although several pods share each GPU."""
     for index, offer in enumerate(facts.provided):
         if offer.names_one_pod:
             for other, plugin in _plugins_beside(facts, offer):
@@ -114,7 +117,7 @@ def exporters_know_of_sharing(facts: Facts) -> Iterator[Finding]:
 
 
 def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
-    """Find constructs whose sharing settings differ from those of the device plugin on the same nodes."""
+    """Yield problems: constructs whose sharing settings differ from those of the device plugin on the same nodes."""
     for index, offer in enumerate(facts.provided):
         if offer.assumed_sharing is None or _is_shared_by_all(facts, offer.assumed_sharing):
             continue
@@ -143,18 +146,18 @@ def _is_shared_by_all(facts: Facts, sharing: Sharing) -> bool:
 
 
 def _advertised(sharing: Sharing) -> Sharing:
-    """Return a copy of sharing settings in which ``fail_requests_greater_than_one`` has its default.
+    """Return a copy of sharing settings, with the default of ``fail_requests_greater_than_one``.
 
-    The function serves a comparison of settings. This setting changes neither metrics nor labels.
+    This setting changes neither metrics nor labels, so the caller ignores it in a comparison.
     """
     return replace(sharing, fail_requests_greater_than_one=False)
 
 
 def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOffer]]]:
-    """Return the device plugin configurations that can apply on the nodes of a construct.
+    """Return the device plugins that can run on the nodes of a construct, as pairs.
 
-    Each item has the index of a construct that runs a device plugin, and the configurations of this plugin. The list is
-    empty if the app has a device plugin with unknown configurations.
+    A pair has the index of the construct that runs the device plugin, and the configurations of this plugin. The list
+    is empty if the app has a device plugin with unknown configurations.
     """
     found: list[tuple[int, list[GpuOffer]]] = []
     for index, plugin in enumerate(facts.provided):
@@ -172,7 +175,7 @@ def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOf
 
 
 def platforms_are_one(facts: Facts) -> Iterator[Finding]:
-    """Find constructs whose platform (operating system and release) differs from that of the nodes.
+    """Yield problems: constructs whose platform (operating system and release) differs from that of the nodes.
 
     If the app configures no nodes, the function compares each construct with the platform of most constructs. During an
     upgrade, nodes can have different releases. The function then accepts a construct with the platform of any of the
@@ -194,7 +197,7 @@ def platforms_are_one(facts: Facts) -> Iterator[Finding]:
 def _of_another_platform(
     facts: Facts, at: int, platform: Platform, references: Iterable[tuple[int, Platform]]
 ) -> Iterator[Finding]:
-    """Yield a problem for each construct with another platform whose pods can run on the same nodes.
+    """Yield a problem if pods of a construct can run on the same nodes as pods of a construct with another platform.
 
     Args:
         facts: Facts about the app.
@@ -222,7 +225,7 @@ def _line(platform: Platform) -> str:
 
 
 def _need_nothing_of(facts: Facts, at: int, *platforms: Platform) -> bool:
-    """Check whether a construct works on all given platforms, because its pods need no runtime class on any of them."""
+    """Check whether a construct works on any platform, because its pods need no runtime class."""
     names_differ = len({platform.runtime_class for platform in platforms}) > 1
     return names_differ and (facts.provided[at].is_workload or facts.gpu_runtime in ("default", "cdi"))
 
@@ -234,10 +237,9 @@ def _may_meet(facts: Facts, one: int, other: int) -> bool:
 
 
 def gpu_clusters_are_not_on_talos(facts: Facts) -> Iterator[Finding]:
-    """Find GPUCluster objects of the GPU Operator, which do not work on Talos.
+    """Yield problems: GPUCluster objects of the GPU Operator, which do not work on Talos.
 
-    Source:
-        NVIDIA/gpu-operator@v26.7.0:cmd/nvidia-validator/driver.go, manifests/state-dra-driver/0500_daemonset.yaml
+    Source: NVIDIA/gpu-operator@v26.7.0:cmd/nvidia-validator/driver.go, manifests/state-dra-driver/0500_daemonset.yaml
     """
     platforms = [offer.platform for offer in facts.provided if offer.platform is not None and not offer.is_workload]
     talos = next((platform for platform in platforms if platform.brings_driver), None)
@@ -250,10 +252,9 @@ def gpu_clusters_are_not_on_talos(facts: Facts) -> Iterator[Finding]:
 
 
 def one_priority_class_is_the_default(facts: Facts) -> Iterator[Finding]:
-    """Find PriorityClasses with ``globalDefault: true`` besides the first one. The API server rejects them.
+    """Yield problems: PriorityClasses with ``globalDefault: true`` besides the first one. The API server rejects them.
 
-    Source:
-        kubernetes/kubernetes:plugin/pkg/admission/priority/admission.go
+    Source: kubernetes/kubernetes:plugin/pkg/admission/priority/admission.go
     """
     classes = facts.of_kind(("scheduling.k8s.io", "PriorityClass"))
     defaults = [index for index, made in classes if made.get("globalDefault") is True]
@@ -271,11 +272,10 @@ _WITHOUT_SIDECAR = ("None", "Push")
 
 
 def katib_can_collect(facts: Facts) -> Iterator[Finding]:
-    """Find Katib Experiments that cannot collect metrics, and metrics collectors that their namespace rejects.
+    """Yield problems: Katib Experiments that cannot collect metrics, and metrics collectors that a namespace rejects.
 
-    Source:
-        kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/pod/inject_webhook.go, and the namespaceSelector of its webhook in
-        manifests/v1beta1/components/webhook/webhooks.yaml
+    Source: kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/pod/inject_webhook.go, and the namespaceSelector of its webhook
+    in manifests/v1beta1/components/webhook/webhooks.yaml
     """
     namespaces = {str(made["metadata"].get("name")): (at, made) for at, made in facts.of_kind(("", "Namespace"))}
     for index, experiment in facts.of_kind(("kubeflow.org", "Experiment")):
@@ -304,7 +304,7 @@ def katib_can_collect(facts: Facts) -> Iterator[Finding]:
 
 
 def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
-    """Find pods that use the NVIDIA runtime, although an admission policy for GPU access does not check them.
+    """Yield problems: pods that use the NVIDIA runtime, but that an admission policy for GPU access does not check.
 
     The policy checks only the pods of the RuntimeClasses that the user specifies.
     """
@@ -359,7 +359,7 @@ def _tolerations(placement: Mapping[str, Any]) -> list[str]:
 
 
 def nodes_in_common(facts: Facts, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Check whether one node can run the pods of two DaemonSets.
+    """Check whether there can be a node that runs the pods of both of two DaemonSets.
 
     The result is False in two cases: the node selections of the pods contradict each other, or each DaemonSet runs on
     nodes that the app declares, but no declared node runs both.

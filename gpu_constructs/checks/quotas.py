@@ -48,7 +48,7 @@ class _Bound:
 
     @property
     def counts(self) -> tuple[str, str] | None:
-        """The container amounts that the limit counts: a section of ``resources`` and a resource name.
+        """Section of ``resources`` of a container and name of the resource that the limit counts.
 
         For example, ``("requests", "cpu")``. None if the limit does not count amounts of containers.
         """
@@ -60,7 +60,7 @@ class _Bound:
 
 
 def pods_fit_their_namespace(facts: Facts) -> Iterator[Finding]:
-    """Find pods that a LimitRange rejects, and pods that lack an amount that a ResourceQuota requires."""
+    """Yield problems: pods that a LimitRange rejects, and pods that lack an amount that a ResourceQuota requires."""
     for pod in facts.pods if facts.limit_ranges or facts.quotas else ():
         namespace = namespace_of(pod.manifest)
         limits = [one for one in facts.limit_ranges.get(namespace, ()) if one[1].get("type") == "Container"]
@@ -106,13 +106,13 @@ def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> 
 
 
 def _states(holder: Manifest, section: str, resource: str) -> bool:
-    """Check whether a container sets an amount of a resource in its limits or requests."""
+    """Check whether a container sets an amount of a resource in its requests (or limits, by ``section``)."""
     # Kubernetes copies the limit to a missing request.
     return any(resource in amounts(holder, part) for part in {section, "limits"})
 
 
 def quotas_fit_and_count(facts: Facts) -> Iterator[Finding]:
-    """Find workloads and volume claims that exceed a ResourceQuota, and GPUs that no ResourceQuota counts."""
+    """Yield problems: workloads and volume claims that exceed a ResourceQuota, and GPUs that no quota counts."""
     bounds = _bounds(facts)
     if not bounds:
         return
@@ -139,7 +139,7 @@ def _bounds(facts: Facts) -> dict[str, list[_Bound]]:
 def _asked(pod: Pod, bound: _Bound) -> Decimal:
     """Return the amount that a limit of a ResourceQuota counts for one pod, without default amounts.
 
-    Default amounts of the namespace can increase the amount in the cluster.
+    In the cluster, the defaults of a LimitRange can make the amount larger.
     """
     if bound.key in _OF_PODS:
         return Decimal(1)
@@ -262,7 +262,7 @@ def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterat
 def _missed(facts: Facts, namespace: str, counted: Collection[str]) -> list[str]:
     """Return the names of the GPU resources that no ResourceQuota of a namespace limits.
 
-    A name with ``*`` stands for MIG profiles that are not known.
+    In a name, ``*`` stands for unknown MIG profiles.
     """
     asks = [ask for pod in (*facts.gpu_pods, *facts.completed_pods) for ask in pod.asks]
     names = {ask.resource for ask in asks if namespace_of(ask.pod.manifest) == namespace} | set(_advertised(facts))

@@ -101,7 +101,7 @@ _Known = Mapping[tuple[str, str], Mapping[str, frozenset[str] | None]]
 
 
 def references_exist(facts: Facts) -> Iterator[Finding]:
-    """Find references to objects, or to keys in them, that the app neither creates nor declares."""
+    """Yield problems: references to objects, or to keys in them, that the app neither creates nor declares."""
     wanted = list(dict.fromkeys(_references(facts)))
     known = _known(facts) if wanted else {}
     reported: set[tuple[str, str, str]] = set()
@@ -165,7 +165,7 @@ def _in_common(one: str, other: str) -> int:
 
 
 def _made_by(manifest: Manifest, of: tuple[str, str]) -> Iterator[tuple[str, str, str, frozenset[str] | None]]:
-    """Yield the kind, namespace, name and keys of an object, or of each object that an operator creates for it.
+    """Yield kind, namespace, name and keys of an object, and of each object that an operator creates for it.
 
     The keys are None if they are not known.
     """
@@ -241,7 +241,7 @@ def _of_pod(pod: Pod) -> Iterator[_Reference]:
 
 
 def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iterator[_Reference]:
-    """Yield the references of an object to other objects, without the references in its pod specs."""
+    """Yield the references of an object to other objects, except those in its pod specs."""
     namespace = namespace_of(manifest)
     if known in _NAMED:
         kind, path = _NAMED[known]

@@ -25,7 +25,7 @@ _WITH_PODS = frozenset({"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "
 
 
 def targets_are_scraped_once(facts: Facts) -> Iterator[Finding]:
-    """Find pairs of scrape objects, such as ServiceMonitors, that cover the same port of the same pods."""
+    """Yield problems: pairs of scrape objects, such as ServiceMonitors, that cover the same port of the same pods."""
     scraped = [
         (index, targets)
         for index, targets in scrape_targets(facts).items()
@@ -69,7 +69,7 @@ def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
 
 
 def _chooses(endpoint: Manifest) -> bool:
-    """Check whether an endpoint of a scrape object has relabeling rules that keep or drop targets."""
+    """Check whether an endpoint of a scrape object has relabeling rules that keep or drop scrape targets."""
     steps = endpoint.get("relabelings") or endpoint.get("relabelConfigs") or ()
     return any(str(step.get("action")).lower().startswith(("keep", "drop")) for step in steps)
 
@@ -90,8 +90,8 @@ def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> boo
 def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
     """Return a metrics endpoint of a pod, with the port as a number.
 
-    A scrape object can name the port by its name or by its number. Two scrape objects for the same endpoint therefore
-    have equal results.
+    A scrape object can refer to a port by name or by number. With the number, two scrape objects for the same endpoint
+    result in equal targets.
     """
     ports = [one for container in containers(pod.spec) for one in container.get("ports") or ()]
     number = next((one.get("containerPort") for one in ports if port is not None and port == one.get("name")), port)

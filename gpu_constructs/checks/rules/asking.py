@@ -48,7 +48,7 @@ _OF_GPUS = re.compile(r"(?:gpu|mig)\.nvidia\.com\Z")
 
 
 def amounts_are_whole_numbers(facts: Facts) -> Iterator[Finding]:
-    """Find amounts of GPUs that are not whole numbers above 0 (R01).
+    """Yield problems: amounts of GPUs that are not whole numbers above 0 (R01).
 
     Kubernetes rejects a fraction of an extended resource. An amount of 0 has no effect.
     """
@@ -67,7 +67,7 @@ def amounts_are_whole_numbers(facts: Facts) -> Iterator[Finding]:
 
 
 def _requests(facts: Facts) -> Iterator[tuple[Pod, object, str, str, object]]:
-    """Yield the amounts of GPUs in all containers: pod, container name, section, resource and amount."""
+    """Yield a tuple for each amount of GPUs in a container: pod, container name, section, resource and amount."""
     for pod in (*facts.pods, *facts.completed_pods):
         for container in containers(pod.spec):
             for section in ("requests", "limits") if container.get("resources") else ():
@@ -86,7 +86,7 @@ def _all_asks(facts: Facts) -> Iterator[Ask]:
 
 
 def requests_equal_limits(facts: Facts) -> Iterator[Finding]:
-    """Find containers whose request for GPUs differs from the limit (R02).
+    """Yield problems: containers whose request for GPUs differs from the limit (R02).
 
     Kubernetes cannot overcommit an extended resource.
     """
@@ -104,7 +104,7 @@ def requests_equal_limits(facts: Facts) -> Iterator[Finding]:
 
 
 def requests_have_limits(facts: Facts) -> Iterator[Finding]:
-    """Find GPU requests without a limit (R03). Kubernetes rejects them."""
+    """Yield problems: GPU requests without a limit (R03). Kubernetes rejects them."""
     for ask in _all_asks(facts):
         if ask.resource not in amounts(ask.container, "limits"):
             yield Finding(
@@ -115,7 +115,7 @@ def requests_have_limits(facts: Facts) -> Iterator[Finding]:
 
 
 def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
-    """Find requests for several slots of a shared GPU (R07).
+    """Yield problems: requests for several slots of a shared GPU (R07).
 
     A slot is one unit of an extended resource that a node advertises. Two slots can be of the same GPU, so they are not
     two GPUs, and the device plugin can reject such a request. The function also finds nodes with several GPUs on which
@@ -171,7 +171,7 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
 
 
 def gpus_asked_for_are_advertised(facts: Facts) -> Iterator[Finding]:
-    """Find requests for a resource that no node has, because no device plugin of the app advertises it (R08)."""
+    """Yield problems: requests for a resource that no node has, because no device plugin advertises it (R08)."""
     if not facts.offered:
         return
     for ask in facts.asks:
@@ -184,7 +184,7 @@ def gpus_asked_for_are_advertised(facts: Facts) -> Iterator[Finding]:
 
 
 def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
-    """Find requests for a MIG profile that no GPU of the inventory has (R09)."""
+    """Yield problems: requests for a MIG profile that no GPU of the inventory has (R09)."""
     profiles, nameless = _profiles(facts), _without_attributes(facts)
     for ask in facts.asks:
         if not ask.resource.startswith(_MIG):
@@ -240,7 +240,7 @@ def _profiles(facts: Facts) -> list[str] | None:
 
 
 def parts_of_gpus_have_a_scheduler(facts: Facts) -> Iterator[Finding]:
-    """Find pods that request a part of a GPU without the scheduler that supports such requests (R22).
+    """Yield problems: pods that request a part of a GPU without the scheduler that supports such requests (R22).
 
     HAMi, Volcano and KAI define resources and annotations for parts of a GPU. Kubernetes and the NVIDIA device plugin
     do not know them, so the pods stay pending or get a whole GPU.
@@ -275,7 +275,7 @@ def _classes_of(claim: Manifest | None) -> list[str]:
 
 
 def gpus_come_by_one_way(facts: Facts) -> Iterator[Finding]:
-    """Find pods that request GPUs from both the device plugin and the DRA driver (R27).
+    """Yield problems: pods that request GPUs from both the device plugin and the DRA driver (R27).
 
     Each of the two can allocate a GPU that the other has already allocated.
     """
@@ -299,7 +299,7 @@ def gpus_come_by_one_way(facts: Facts) -> Iterator[Finding]:
 
 
 def namespaces_give_no_gpus_away(facts: Facts) -> Iterator[Finding]:
-    """Find LimitRanges with a default amount of GPUs, and keys of ResourceQuotas for GPUs that have no effect (R18).
+    """Yield problems: LimitRanges with a default amount of GPUs, and quota keys for GPUs without effect (R18).
 
     A default adds GPUs to every container that requests none. For an extended resource, a ResourceQuota counts only
     requests, so a key such as ``limits.nvidia.com/gpu`` has no effect.

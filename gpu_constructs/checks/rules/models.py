@@ -26,7 +26,7 @@ _NAME, _COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"
 
 
 def memory_fits(facts: Facts) -> Iterator[Finding]:
-    """Find memory budgets and models that are larger than the GPU memory of a pod (R28).
+    """Yield problems: memory budgets and models that are larger than the GPU memory of a pod (R28).
 
     If a pod needs more memory than its GPU has, it does not run. If slots stand for memory and a pod uses more than its
     slots, it takes memory from other pods.
@@ -63,7 +63,7 @@ def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterat
 
 
 def _of_ollama(facts: Facts) -> Iterator[Finding]:
-    """Yield a problem for each Ollama model whose weights are larger than the GPU memory of the server."""
+    """Yield a finding for each Ollama model whose weights are larger than the GPU memory of the server."""
     servers = {_server(pod): pod.lasting()[0] for pod in facts.gpu_pods if pod.lasting()}
     for pod in facts.pods:
         ask = servers.get(_server(pod)) if _label(pod, _COMPONENT) == _PULL else None
@@ -83,9 +83,9 @@ def _of_ollama(facts: Facts) -> Iterator[Finding]:
 
 
 def _server(pod: Pod) -> tuple[str, object]:
-    """Return the namespace and the name label of a pod.
+    """Return a pair that identifies the Ollama server of a pod: the namespace and the name label of the pod.
 
-    They are the same for an Ollama server and for the Job that pulls its models.
+    Pods of a server and of the Job that pulls its models have equal pairs.
     """
     return namespace_of(pod.manifest), _label(pod, _NAME)
 
@@ -221,7 +221,7 @@ def _annotation(pod: Pod, annotation: str) -> object:
 
 
 def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> Iterator[Finding]:
-    """Yield a problem if the typical GPU memory of a pod is invalid or exceeds the pod's memory budget."""
+    """Yield a finding if the annotation for the usual GPU memory of a pod is invalid or exceeds the memory budget."""
     if typical is None:
         return
     amount, most = quantity(typical), quantity(budget)

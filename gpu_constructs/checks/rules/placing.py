@@ -33,7 +33,7 @@ _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
 
 
 def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
-    """Find pods for shared GPUs that select a product name without the suffix ``-SHARED`` (R10).
+    """Yield problems: pods for shared GPUs that select a product name without the suffix ``-SHARED`` (R10).
 
     GPU Feature Discovery adds this suffix to the product name of shared GPUs, so the pods stay pending.
     """
@@ -56,7 +56,7 @@ def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
 
 
 def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
-    """Find pods that select the label ``node-role.kubernetes.io/gpu``, which no program sets (R11)."""
+    """Yield problems: pods that select the label ``node-role.kubernetes.io/gpu``, which no program sets (R11)."""
     if facts.publishes(_OLD_ROLE) or _OLD_ROLE in facts.stated_node_labels:
         return
     for pod in facts.pods:
@@ -70,7 +70,7 @@ def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
 
 
 def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
-    """Find pods that select a node label or a value that no node has, so that the pods stay pending (R12)."""
+    """Yield problems: pods that stay pending, because they select a node label or value that no node has (R12)."""
     yield from _values_are_those_of_nodes(facts, filter(_is_for_gpu_nodes, facts.pods))
     for pod in facts.pods:
         for alternatives in pod_specs.node_labels_required(pod.spec):
@@ -80,7 +80,7 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
 
 
 def rules_of_features_have_a_reader(facts: Facts) -> Iterator[Finding]:
-    """Find NodeFeatureRules and NodeFeatures in an app without Node Feature Discovery, which reads them (R32).
+    """Yield problems: NodeFeatureRules and NodeFeatures without a Node Feature Discovery that reads them (R32).
 
     The app can create Node Feature Discovery or declare it.
     """
@@ -111,7 +111,7 @@ def _is_of_gpus(label: str) -> bool:
 
 
 def _is_of_gpu_nodes(label: str) -> bool:
-    """Check whether only nodes with GPUs of NVIDIA can have a given label."""
+    """Check whether a node label can only exist on nodes with NVIDIA GPUs."""
     return label.startswith(_OF_GPU_NODES) and not _is_of_another_device(label)
 
 
@@ -129,7 +129,7 @@ def _discovery(facts: Facts) -> tuple[int, ...]:
 
 
 def _may_be_there(facts: Facts, label: str) -> bool:
-    """Check whether a node can have a label because the app or a program outside of the app sets it."""
+    """Check whether a node may have a label, because the app or a program outside of the app sets it."""
     if facts.publishes(label) or label in facts.stated_node_labels or labels.is_set_by_others(label):
         return True
     return _is_of_another_device(label) and not _discovery(facts)
@@ -169,7 +169,7 @@ def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
 
 
 def gpu_pods_tolerate_the_taints_of_gpu_nodes(facts: Facts) -> Iterator[Finding]:
-    """Find pods that do not tolerate the taints of GPU nodes (R25).
+    """Yield problems: pods that do not tolerate the taints of GPU nodes (R25).
 
     If no node accepts the pods of a DaemonSet, Kubernetes creates no pods and reports no event.
     """
@@ -282,7 +282,7 @@ def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
 
 
 def _of_nobody(pod: Pod, label: str, facts: Facts) -> Finding:
-    """Return the warning that a pod selects a node label that the app neither sets nor declares."""
+    """Return the warning that a pod selects a node label that the app neither sets nor declares as existing."""
     near = did_you_mean(label, sorted({*facts.node_labels, *facts.stated_node_labels}))
     return Finding(
         pod.index,
@@ -319,7 +319,7 @@ def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> It
 def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Finding]:
     """Yield a problem if a pod selects nodes by names of boards, and none of these names can match a node.
 
-    The names are then unknown, or no node of the inventory has these boards.
+    No name can match if the library does not know the names, or if no node of the inventory has such boards.
 
     Args:
         pod: Pod that selects nodes by the label ``nvidia.com/gpu.product``.

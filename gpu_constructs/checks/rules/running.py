@@ -25,9 +25,9 @@ def _replicas(manifest: Manifest) -> int:
 
 
 def _lasting_demand(facts: Facts) -> Mapping[str, int]:
-    """Return the number of GPUs that all long-running pods together request, by GPU resource.
+    """Return the number of GPUs that all long-running pods request together, by GPU resource.
 
-    The result is empty if the app has no inventory.
+    Long-running pods run until someone deletes them. The result is empty if the app has no inventory.
     """
     sums: Counter[str] = Counter()
     for pod in facts.gpu_pods if facts.inventory is not None else ():
@@ -59,7 +59,7 @@ def _surge_before_any_goes(deployment: Manifest) -> int | None:
 
 
 def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
-    """Find updates that never finish because no GPU is free for the new pod (R16).
+    """Yield problems: updates that never finish because no GPU is free for the new pod (R16).
 
     The new pod waits for the GPU of the old pod, and Kubernetes deletes the old pod only once the new pod runs.
     """
@@ -89,7 +89,7 @@ def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
 
 
 def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
-    """Return the pods that request GPUs, grouped by namespace, and also by namespace and label.
+    """Return a dict of lists of the pods that request GPUs. Keys are namespaces, and also namespaces with a label.
 
     For example, the key ``("ai", "app", "chat")`` contains the pods in the namespace ``ai`` with the label
     ``app=chat``. The groups make the search for the pods of a PodDisruptionBudget fast.
@@ -102,7 +102,7 @@ def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
 
 
 def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
-    """Find PodDisruptionBudgets that allow no eviction (R17).
+    """Yield problems: PodDisruptionBudgets that allow no eviction (R17).
 
     A drain of a node never ends if a pod of such a budget runs there.
     """
@@ -133,7 +133,7 @@ def _texts(labels: Mapping[str, object] | None) -> list[tuple[str, str]]:
 
 
 def memory_is_limited(facts: Facts) -> Iterator[Finding]:
-    """Find GPU containers without a memory limit, which can exhaust the memory of the node (R19)."""
+    """Yield problems: GPU containers without a memory limit, which can exhaust the memory of the node (R19)."""
     limited = {
         namespace
         for namespace, limits in facts.limit_ranges.items()
@@ -171,7 +171,7 @@ def _memory_volumes(spec: Manifest, container: Manifest) -> Decimal:
 
 
 def models_have_time_to_load(facts: Facts) -> Iterator[Finding]:
-    """Find liveness probes that restart a container before it has loaded its model (R20)."""
+    """Yield problems: liveness probes that restart a container before it has loaded its model (R20)."""
     for pod, container in facts.gpu_containers:
         probe = container.get("livenessProbe")
         if not probe or container.get("startupProbe"):
@@ -190,7 +190,7 @@ def models_have_time_to_load(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_pods_come_back(facts: Facts) -> Iterator[Finding]:
-    """Find pods on shared GPUs that have no controller (R24).
+    """Yield problems: pods on shared GPUs that have no controller (R24).
 
     If the kubelet rejects a slot, the pod fails, and only a controller creates a new one.
     """
@@ -208,7 +208,7 @@ def refused_pods_come_back(facts: Facts) -> Iterator[Finding]:
 
 
 def images_are_pinned(facts: Facts) -> Iterator[Finding]:
-    """Find images without a fixed tag (R26).
+    """Yield problems: images without a fixed tag (R26).
 
     If such an image gets a newer CUDA release, the driver of the node can be too old for it.
     """
@@ -224,7 +224,7 @@ def images_are_pinned(facts: Facts) -> Iterator[Finding]:
 
 
 def runs_do_not_overlap(facts: Facts) -> Iterator[Finding]:
-    """Find CronJobs that can start a run before the previous one ends, so that each run needs its own GPU (R29)."""
+    """Yield problems: CronJobs with overlapping runs, each of which needs its own GPU (R29)."""
     for pod in facts.gpu_pods:
         if facts.kinds[pod.index] != ("batch", "CronJob"):
             continue
@@ -238,7 +238,7 @@ def runs_do_not_overlap(facts: Facts) -> Iterator[Finding]:
 
 
 def autoscaling_stays_within_the_gpus(facts: Facts) -> Iterator[Finding]:
-    """Find autoscalers whose largest number of replicas needs more GPUs than the cluster has (R30).
+    """Yield problems: autoscalers whose largest number of replicas needs more GPUs than the cluster has (R30).
 
     The replicas without a GPU stay pending.
     """

@@ -17,7 +17,7 @@ _COMPLETED = (("serving.kserve.io", "ServingRuntime"), ("serving.kserve.io", "Cl
 
 
 def gpu_pods_name_the_runtime_class(facts: Facts) -> Iterator[Finding]:
-    """Find pods with GPU requests that do not name the NVIDIA RuntimeClass, although the nodes need it (R04).
+    """Yield problems: GPU pods that do not name the NVIDIA RuntimeClass, although the nodes need it (R04).
 
     The containers of such a pod have neither GPU devices nor driver libraries.
     """
@@ -39,7 +39,7 @@ def gpu_pods_name_the_runtime_class(facts: Facts) -> Iterator[Finding]:
 
 
 def allocated_gpus_are_not_overridden(facts: Facts) -> Iterator[Finding]:
-    """Find containers that set ``NVIDIA_VISIBLE_DEVICES`` (R05).
+    """Yield problems: containers that set ``NVIDIA_VISIBLE_DEVICES`` (R05).
 
     The variable overrides the GPU that the device plugin selects.
     """
@@ -66,7 +66,7 @@ def allocated_gpus_are_not_overridden(facts: Facts) -> Iterator[Finding]:
 
 
 def other_containers_see_no_gpu(facts: Facts) -> Iterator[Finding]:
-    """Find containers of GPU pods that request no GPU but have access to all GPUs of the node (R06).
+    """Yield problems: containers of GPU pods that request no GPU but have access to all GPUs of the node (R06).
 
     CUDA images set ``NVIDIA_VISIBLE_DEVICES=all``, and the NVIDIA runtime reads this variable.
     """
@@ -88,7 +88,7 @@ def other_containers_see_no_gpu(facts: Facts) -> Iterator[Finding]:
 
 
 def gpu_containers_are_not_privileged(facts: Facts) -> Iterator[Finding]:
-    """Find privileged GPU containers, which have access to all devices of the node (R13)."""
+    """Yield problems: privileged GPU containers, which have access to all devices of the node (R13)."""
     for pod, container in facts.gpu_containers:
         if (container.get("securityContext") or {}).get("privileged") is True:
             yield Finding(
@@ -99,7 +99,7 @@ def gpu_containers_are_not_privileged(facts: Facts) -> Iterator[Finding]:
 
 
 def memory_shared_with_mps_is_not_hidden(facts: Facts) -> Iterator[Finding]:
-    """Find volumes at ``/dev/shm`` that hide the shared memory of the MPS control daemon (R14)."""
+    """Yield problems: volumes at ``/dev/shm`` that hide the shared memory of the MPS control daemon (R14)."""
     for ask in facts.asks:
         shared = facts.sharing_of(ask.resource)
         if shared is None or shared[1].strategy != "mps":
@@ -115,7 +115,7 @@ def memory_shared_with_mps_is_not_hidden(facts: Facts) -> Iterator[Finding]:
 
 
 def users_of_mps_are_one(facts: Facts) -> Iterator[Finding]:
-    """Find pods that share a GPU by MPS but run as different users (R15). MPS serves one user at a time."""
+    """Yield problems: pods that share a GPU by MPS but run as different users (R15). MPS serves one user at a time."""
     first: dict[str, tuple[Pod, int]] = {}
     reported: set[int] = set()
     for ask in facts.asks:
@@ -147,7 +147,7 @@ def _user(pod: Pod, container: Manifest) -> int | None:
 
 
 def users_of_the_node_are_the_pods(facts: Facts) -> Iterator[Finding]:
-    """Find GPU pods with a user namespace (R21).
+    """Yield problems: GPU pods with a user namespace (R21).
 
     If the nodes do not use CDI, the NVIDIA runtime cannot mount the driver into such a pod.
     """
@@ -162,7 +162,7 @@ def users_of_the_node_are_the_pods(facts: Facts) -> Iterator[Finding]:
 
 
 def gpus_are_held_by_one_container(facts: Facts) -> Iterator[Finding]:
-    """Find pods in which several containers request GPUs, so that each gets its own GPU (R23)."""
+    """Yield problems: pods in which several containers request GPUs, so that each gets its own GPU (R23)."""
     for pod in facts.gpu_pods:
         # With memory units, the slots of all containers are on the same GPU.
         asks = [ask for ask in pod.lasting() if not _counts_memory(facts, ask.resource)]
@@ -183,7 +183,7 @@ def _counts_memory(facts: Facts, resource: str) -> bool:
 
 
 def credentials_stay_in_secrets(facts: Facts) -> Iterator[Finding]:
-    """Find credentials in plain text, which become visible in Git with the manifests (R31)."""
+    """Yield problems: credentials in plain text, which become visible in Git with the manifests (R31)."""
     for pod in facts.pods:
         for container in pod_specs.containers(pod.spec):
             for field, found in credentials.in_container(container):

@@ -20,7 +20,7 @@ class Rule(NamedTuple):
     """A rule for GPU workloads.
 
     Attributes:
-        code: Stable code in annotations and in the documentation.
+        code: Code of the rule, such as ``R01``, which never changes. Annotations and the documentation use it.
         severity: Severity of a violation: ``warning`` if the app can still be correct, otherwise ``error``. A rule with
             ``error`` reports a warning if it cannot be certain about a violation.
         title: Statement that is true if the app follows the rule, for lists of rules.
@@ -114,7 +114,9 @@ def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]
 
 
 def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
-    """Return the rules that annotations switch off, by index of the object, and a problem for each invalid annotation.
+    """Return the rules that annotations switch off for an object: a dict by the index of the object, and a list.
+
+    The list has a problem for each annotation that is invalid.
 
     Args:
         facts: Facts about the app.

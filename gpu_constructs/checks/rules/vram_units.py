@@ -54,9 +54,9 @@ def miscounted(node: GpuNode, sharing: Sharing) -> str | None:
 
 
 def miscounted_nodes(facts: Facts) -> Iterator[tuple[int, str, bool]]:
-    """Yield each problem with slots that stand for GPU memory on nodes of the inventory.
+    """Yield a tuple for each node of the inventory on which slots cannot stand for GPU memory.
 
-    Each result has the index of the construct that runs the device plugin, the reason, and whether the device plugin of
+    Its members are the index of the construct that runs the device plugin, the reason, and whether the device plugin of
     another construct can run on the node instead.
     """
     if facts.inventory is None:
