@@ -170,7 +170,7 @@ def is_full_name(name: str) -> bool:
 
 
 def doubt_of(name: str) -> str | None:
-    """Return a suggestion if the name of a board is probably wrong, in the format of ``near_boards``.
+    """Return text that suggests a board if the given name is probably wrong, in the format of ``near_boards``.
 
     Return None if the library knows the board, or if an unknown board can have this name.
     """

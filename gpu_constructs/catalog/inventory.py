@@ -45,8 +45,8 @@ class GpuNode(fields.Options):
         power_limit: Power limit of each board in watts, in the range that the model allows; by default the default
             limit of the model.
         rack: Name of the rack, as in ``GpuInventory.rack_watts``; None (the default) if the rack is unknown.
-        is_observed: Whether ``sharing``, ``mig_strategy`` and ``labels`` describe a running cluster; False by default.
-            If True, the settings of the device plugin in the app replace them.
+        is_observed: Whether ``sharing``, ``mig_strategy`` and ``labels`` come from a running cluster; False by default.
+            If True, and the app has a device plugin, the plugin's settings replace them.
 
     Raises:
         GpuConstructsError: A value has an invalid format, the board is unknown, or the board does not support the

@@ -223,9 +223,9 @@ def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping
 
 
 def _memory(label: str, model: GpuModel | None) -> dict[str, str]:
-    """Return the option ``vram`` of ``GpuNode`` from a node label with the memory of a board.
+    """Return the keyword argument ``vram`` of ``GpuNode`` as a dict, from a node label with the memory of a board.
 
-    The result is empty if the catalog of boards states the same memory or less for ``model``.
+    The dict is empty if the label states no less memory than the library knows for ``model``.
     """
     mib, known = _number(label), None if model is None else model.vram_mib
     return {"vram": f"{mib}Mi"} if mib and (known is None or mib < known) else {}
@@ -270,7 +270,7 @@ def _boards_of_single(name: str, board: str | None, profile: str, devices: int) 
 def _boards_of_mixed(
     board: str | None, devices: Mapping[str, int], whole: _Resource, offered: int, *, is_counted: bool
 ) -> dict[str, Any]:
-    """Return the options of ``GpuNode`` for a node with the MIG strategy ``mixed``: its boards and their MIG devices.
+    """Return keyword arguments of ``GpuNode`` for a node with the MIG strategy ``mixed``: its boards and MIG devices.
 
     If no label states the number of boards, the function assumes as few as possible.
 
@@ -318,9 +318,15 @@ def _fits(board: str | None, layout: frozenset[tuple[str, int]]) -> bool:
 
 
 def _place(board: str | None, wanted: Sequence[str], layouts: list[dict[str, int]], steps: Iterator[int]) -> bool:
-    """Assign each MIG device to a board, and count the device in ``layouts``. Return whether an assignment exists.
+    """Choose a board for each MIG device, and add the device to this board in ``layouts``.
 
-    The result is also False if the search takes too many steps.
+    Return whether that is possible. The result is also False if the search takes too many steps.
+
+    Args:
+        board: Name of the board.
+        wanted: MIG profile of each device.
+        layouts: Number of MIG devices by profile, for each board. The function changes it.
+        steps: Remaining steps of the search.
     """
     if not wanted:
         return True

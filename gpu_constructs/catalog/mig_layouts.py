@@ -116,9 +116,9 @@ def _compute_slices(profile: str) -> int:
 
 
 def _engines_problem(layout: Mapping[str, int]) -> str | None:
-    """Return the problem if several MIG devices of a layout need the media engines of the board.
+    """Return text that describes the problem if several MIG devices of a layout need the media engines of a board.
 
-    Only one MIG device of a board can have the media engines. Return None if there is no problem.
+    Only one MIG device of a board can have the media engines (video decoder and others). Return None without a problem.
     """
     extended = [profile for profile in layout if profile.endswith(("+me", "+me.all"))]
     if sum(layout[profile] for profile in extended) > 1:

@@ -51,7 +51,7 @@ def least_weights(model: str, quantization: str | None = None) -> tuple[float, f
         quantization: Quantization format in the arguments of the server; None if the arguments state no format.
 
     Returns:
-        Both amounts, or None if the name states no size.
+        A pair of the two amounts, or None if the name states no number of parameters.
     """
     name = model.casefold()
     counts = [_billions(*found.groups()) for found in _SIZE.finditer(name)]

@@ -99,7 +99,10 @@ def _fits(label: str, pattern: str) -> bool:
 
 
 def is_of_a_source(label: str) -> bool:
-    """Check whether a node label has the format of labels from the feature sources of Node Feature Discovery."""
+    """Check whether a node label has the format of labels from the feature sources of Node Feature Discovery.
+
+    A feature source is a part of nfd-worker that detects one kind of feature, such as ``cpu`` or ``pci``.
+    """
     return label.startswith(tuple(f"{DOMAIN}{source}-" for source in (*_NAMES, *_BUSES)))
 
 
@@ -169,7 +172,8 @@ def _names_of_bus(bus: _Bus, config: Config) -> Iterator[str]:
 def enabled_sources(given: object) -> set[str]:
     """Return the feature sources of Node Feature Discovery that a list in its configuration enables.
 
-    ``all`` enables the default sources, and a name with a leading dash disables a source.
+    A source detects one kind of feature, such as ``pci``. In the list, ``all`` enables the default sources, and a name
+    with a leading dash disables a source.
     """
     enabled: set[str] = set()
     for source in given if isinstance(given, Sequence) and not isinstance(given, str) else ("all",):

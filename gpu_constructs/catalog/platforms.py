@@ -58,8 +58,9 @@ _USR_LOCAL_LAYOUT: Mapping[Route, str] = {
 class _TalosLine(NamedTuple):
     """The properties of a minor release of Talos, such as 1.12.
 
-    Up to 1.12, the driver libraries are in /usr/local/glibc, but the validator of the GPU Operator and generated CDI
-    specs refer to other folders. Since 1.13, the libraries are in /usr/local/lib, and containerd reads /run/cdi.
+    In Talos 1.12 and earlier, the driver libraries are in /usr/local/glibc, but the validator of the GPU Operator and
+    generated CDI specs refer to other folders. In Talos 1.13 and later, the libraries are in /usr/local/lib, and
+    containerd reads /run/cdi.
     """
 
     line: str
@@ -143,7 +144,7 @@ class Talos(fields.Options):
 
     @property
     def supports_cdi(self) -> bool:
-        """Whether CDI specs of the device plugin work."""
+        """Whether the CDI specs that the device plugin generates work on the platform."""
         return self.runtime_mode == "cdi"
 
     @property
@@ -156,7 +157,10 @@ class Talos(fields.Options):
 
     @property
     def driver_install_dir(self) -> str | None:
-        """Folder on the node with the libraries and programs of the driver. None if they are in different folders."""
+        """Folder on the node with the libraries and programs of the driver.
+
+        None if the two are in different folders.
+        """
         return "/usr/local" if self.supports_cdi else None
 
     @property
@@ -205,7 +209,7 @@ class Talos(fields.Options):
 
     @property
     def mps_is_doubtful(self) -> bool:
-        """Whether users report that MPS does not start (NVIDIA/k8s-device-plugin#1614, on Talos 1.12)."""
+        """Whether MPS may not start on the platform, as users report (NVIDIA/k8s-device-plugin#1614, on Talos 1.12)."""
         return self._facts.mps_is_doubtful
 
     @property
@@ -229,13 +233,17 @@ class Talos(fields.Options):
 
     @property
     def gpu_operator_needs_bridge(self) -> bool:
-        """Whether the GPU Operator needs the validation bridge, because its validator always fails otherwise."""
+        """Whether the GPU Operator needs the validation bridge, because its validator always fails otherwise.
+
+        The bridge is a DaemonSet that copies the driver files and writes the marker files for which the validator
+        looks.
+        """
         return self.refusal_of("gpu-operator") is not None
 
     def refusal_of(self, route: Route) -> str | None:
         """Return the reason why a route does not work on the platform. Return None if it works.
 
-        A route is a method to install GPU support in a cluster.
+        A route is a method to install GPU support in a cluster, such as the device plugin or the GPU Operator.
         """
         return (_USR_LOCAL_LAYOUT if self.supports_cdi else _GLIBC_LAYOUT).get(route)
 
@@ -329,7 +337,7 @@ class Kubernetes(fields.Options):
     def refusal_of(self, route: Route) -> str | None:
         """Return the reason why a route does not work on the platform. Return None if it works.
 
-        A route is a method to install GPU support in a cluster.
+        A route is a method to install GPU support in a cluster, such as the device plugin or the GPU Operator.
         """
         if route == "dra" and KUBERNETES_RELEASES.index(self.version) < KUBERNETES_RELEASES.index(_FIRST_WITH_DRA):
             return f"Kubernetes serves the API resource.k8s.io/v1 from {_FIRST_WITH_DRA} on"
@@ -349,7 +357,7 @@ DEFAULT_PLATFORM = Talos("1.12")
 
 
 def routes(platform: Platform) -> tuple[Route, ...]:
-    """Return the routes (methods to install GPU support) that work on a platform."""
+    """Return the routes that work on a platform: methods to install GPU support, such as the device plugin."""
     return tuple(route for route in ROUTES if platform.refusal_of(route) is None)
 
 

@@ -261,7 +261,8 @@ def releases_in(table: str, releases: str, column: str = "version") -> tuple[str
     Args:
         table: Name of the table.
         releases: Range as a version specifier of Python packages, for example ``>=0.18.1,<0.20``.
-        column: Column of the table to which the range applies: ``version`` (the default), or a release that it bundles.
+        column: Column of the table to which the range applies: ``version`` (the default), or the release of a bundled
+            component.
     """
     from packaging.specifiers import SpecifierSet
 
@@ -316,10 +317,10 @@ _Release = TypeVar("_Release", DevicePluginRelease, ExporterRelease, GpuOperator
 
 
 def release_of(known: Mapping[str, _Release], version: str | Unverified, what: str) -> _Release:
-    """Return the facts about a release of a component, for a version that the user specifies.
+    """Return the row of the table ``known`` for a version that the user specifies.
 
     Args:
-        known: Table of the releases of a component.
+        known: Facts about the releases of one component, by version.
         version: Version in the table, or an ``Unverified`` one.
         what: Name of the component in messages.
 
@@ -381,7 +382,7 @@ def _unknown(known: Mapping[str, _Release], version: str, what: str, field: str,
 
 
 def _changes(what: str, version: str, oldest: str) -> str:
-    """Return the changes between an old release and the oldest supported release, as a sentence without a period."""
+    """Return a sentence without a period that lists the changes between an old release and the oldest supported one."""
     known = [row for row in rows("changes") if row["of"] == what]
     later = [row["what"] for row in known if comparable(version) < comparable(row["since"])]
     changes = "; ".join(later) or (f"{oldest} reads the same values" if known else "")

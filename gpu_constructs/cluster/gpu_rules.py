@@ -60,7 +60,10 @@ class GpuRules(metaclass=ShortErrors):
 
 
 def remember_inventory(app: App, inventory: GpuInventory) -> None:
-    """Set the GPU nodes that the rules of an app use if the user specifies no other nodes."""
+    """Set the GPU nodes for the rules of an app.
+
+    They apply only if the user passes no nodes to ``GpuRules.enforce``.
+    """
     setattr(app, _INVENTORY, inventory)
 
 

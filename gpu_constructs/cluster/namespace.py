@@ -137,6 +137,10 @@ def namespace_in(scope: Construct, given: object) -> str:
 def component_namespace(namespace: object, *, allow_default: bool = False) -> str:
     """Return the name of the namespace for a GPU component, such as the device plugin.
 
+    Args:
+        namespace: Name, or construct of the namespace.
+        allow_default: Whether the component may run in the namespace ``default``.
+
     Raises:
         GpuConstructsError: If the text is not a DNS label, the object is not a Namespace, or the name is ``default``
             and the component does not allow it.
@@ -151,7 +155,12 @@ def component_namespace(namespace: object, *, allow_default: bool = False) -> st
 
 
 def require_privileged(field: str, namespace: object, why: str) -> None:
-    """Raise an error if the Pod Security level of a ``GpuNamespace`` rejects pods with host paths.
+    """Raise an error if the Pod Security level of a ``GpuNamespace`` rejects pods that mount host paths.
+
+    Args:
+        field: Name of the option in the message.
+        namespace: Name (which the function does not check) or construct of the namespace.
+        why: Reason why the pods need host paths, for the message.
 
     Raises:
         GpuConstructsError: If the level is ``baseline`` or ``restricted``.

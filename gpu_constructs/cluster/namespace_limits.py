@@ -104,7 +104,7 @@ class NamespaceQuota(fields.Options):
         }
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the field ``spec.hard`` of the ResourceQuota."""
+        """Return the field ``spec.hard`` of the ResourceQuota, as in a manifest."""
         return {key: str(amount) for key, amount in {**self._counted(), **self.hard}.items()}
 
 
@@ -180,9 +180,9 @@ def _check_key(key: str) -> None:
 
 
 def namespace_quota(given: NamespaceQuota | Amounts | None) -> NamespaceQuota | None:
-    """Return the user's quota as a ``NamespaceQuota``. Return None if the user sets no quota.
+    """Return the user's quota (an object or a mapping) as a ``NamespaceQuota``. Return None if the user sets no quota.
 
-    The argument can also be a mapping with the keys of a ResourceQuota.
+    A mapping has the keys of a ResourceQuota.
 
     Raises:
         GpuConstructsError: If ``NamespaceQuota`` would reject a key or an amount.

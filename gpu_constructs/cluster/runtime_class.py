@@ -11,7 +11,7 @@ from gpu_constructs.tree.manifest import Manifest
 
 
 class NvidiaRuntimeClass(GpuObject):
-    """A RuntimeClass whose handler is the NVIDIA container runtime in containerd.
+    """A RuntimeClass that makes containerd run pods with the NVIDIA container runtime.
 
     Emits one RuntimeClass, which is cluster-scoped. A cluster needs it only once. ``DevicePluginChart`` creates it
     unless you pass an existing one. The GPU Operator creates its own.

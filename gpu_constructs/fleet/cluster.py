@@ -96,7 +96,8 @@ class Cluster(fields.Options):
 
         Args:
             key: Key of the value.
-            default: Value if neither the cluster nor a group declares the key. Without it, the key is required.
+            default: Value to return if neither the cluster nor a group declares the key. If you pass no default, the
+                key is required.
 
         Raises:
             GpuConstructsError: The key is required, and neither the cluster nor a group declares it.

@@ -49,7 +49,7 @@ def read(text: str) -> Clusters:
 
 
 def _platform(value: Value) -> Talos | Kubernetes:
-    """Return the platform that a YAML mapping declares: the name of a platform as key, and its version as value."""
+    """Return the platform that a YAML value such as ``{talos: "1.13"}`` declares by its name and version."""
     members = value.members(tuple(_PLATFORMS))
     if len(members) != 1:
         raise value.must_be('a platform and its version, such as {talos: "1.13"}')

@@ -117,7 +117,7 @@ class FleetDelivery(metaclass=ShortErrors):
         )
 
     def manifests(self, clusters: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the objects that deliver the files of the named clusters.
+        """Return the manifests of the objects with which Argo CD or Flux deploys the files of the named clusters.
 
         Raises:
             GpuConstructsError: The name of an object is too long for a label.

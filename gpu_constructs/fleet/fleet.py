@@ -285,7 +285,12 @@ class Fleet(metaclass=ShortErrors):
         return output
 
     def _sums(self, root: Path, done: Sequence[Outcome]) -> dict[str, str]:
-        """Return the reports with the sums of all capacity plans, as text by path; empty if no cluster has a plan."""
+        """Return the reports with the sums of all capacity plans, as text by path; empty if no cluster has a plan.
+
+        Args:
+            root: Output folder of the fleet.
+            done: Results of the clusters in this run.
+        """
         own: dict[str, Mapping[str, Capacity] | None] = {one.name: one.capacity for one in done}
         found = {
             one.name: own[one.name] if one.name in own else on_disk(root / "reports" / one.name)
@@ -299,7 +304,7 @@ class Fleet(metaclass=ShortErrors):
     def _written(
         self, root: Path, done: Sequence[Outcome], output: OutputFiles, told: Sequence[str]
     ) -> SynthesisReport:
-        """Replace the files of all clusters and of the whole fleet by the new files. Return the report on the run.
+        """Replace the old files of the fleet and of its clusters by the new ones. Return the report on the run.
 
         Args:
             root: Output folder of the fleet.
@@ -324,7 +329,7 @@ def _root(outdir: str | None) -> Path:
 
 
 def _messages(done: Sequence[Outcome], heeds_warnings: bool) -> tuple[list[str], list[str]]:
-    """Return the warnings and the problems of all clusters, and print the warnings if there is no problem.
+    """Return two lists: the warnings and the problems of all clusters. Print the warnings if there is no problem.
 
     Clusters with the same message share one line.
 
@@ -361,7 +366,7 @@ _Text = TypeVar("_Text", str, Told)
 
 
 def _grouped(found: Iterable[tuple[str, Sequence[_Text]]]) -> list[tuple[_Text, str]]:
-    """Return each different message once, with a text that names the clusters with this message.
+    """Return a pair for each different message: the message, and a text that names the clusters that have it.
 
     Args:
         found: Name of each cluster, with its messages.

@@ -151,7 +151,7 @@ def outcomes(work: Work, clusters: Sequence[Cluster], jobs: int) -> Iterator[Out
 def _processes(work: Work, jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Start new processes, each of which imports the program again, and return their pool as a context.
 
-    A forked copy of this process would share its Node.js.
+    The function does not fork this process, because a copy would share its Node.js process.
     """
     try:
         pickle.dumps(work)
@@ -180,7 +180,7 @@ def _in_process(cluster: Cluster) -> Outcome:
 
 
 def _discard(started: Sequence[Future[Outcome]]) -> None:
-    """Cancel the jobs that did not start, and remove the temporary files of the other jobs."""
+    """Cancel those jobs of other processes that have not started, and remove the temporary files of the others."""
     for one in started:
         if not one.cancel() and one.exception() is None:
             discard([one.result()])

@@ -25,9 +25,10 @@ class Capacity(NamedTuple):
         nodes: Number of GPU nodes.
         boards: Number of boards.
         watts: Power limit of all boards whose limit is known, in watts.
-        slots: Units of each GPU resource that the nodes advertise.
-        used: Units of each GPU resource that the plans place.
-        waiting: Number of pods for which the plans find no place. None if the sum does not know pods.
+        slots: Number of devices or slots that the nodes advertise, by GPU resource.
+        used: Number of devices or slots that pods use in the plans, by GPU resource.
+        waiting: Number of pods for which the plans find no room. None for a board, because a plan does not count pods
+            by board.
     """
 
     clusters: int
@@ -90,7 +91,7 @@ def summed(parts: Iterable[Capacity]) -> Capacity:
 
 
 def on_disk(folder: Path) -> dict[str, Capacity] | None:
-    """Return the capacity in the report that an earlier run wrote for a cluster. Return None without a report.
+    """Return the capacities in the report of an earlier run, in the form of ``of_cluster``; None without a report.
 
     Args:
         folder: Folder with the reports of the cluster.
@@ -109,7 +110,7 @@ class Totals(NamedTuple):
 
     Attributes:
         by_cluster: Capacity of each cluster that has a plan, by name.
-        by: Capacity by label value or board, by the name of the label or ``board``.
+        by: Nested dict: for each label, and for the key ``board``, the capacity by value of the label or by board.
         without_plan: Names of the clusters without a plan.
     """
 

@@ -71,9 +71,9 @@ def chart(name: str, own_releases: str = "") -> Chart:
 
 
 def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str, tuple[str, ...] | None]:
-    """Return the releases in each given range of versions, by the name of the range.
+    """Return the releases of a table that are in each of the given ranges, by the name of the range.
 
-    The value of a range is empty if the range contains all releases, and None if it contains none of them.
+    The value is an empty tuple if the range contains all releases, and None if it contains none of them.
 
     Args:
         table: Name of the table of releases.
@@ -106,8 +106,8 @@ class Reading(Values):
 
     Attributes:
         keys: Descriptions of the chart's keys, by dotted path.
-        said: Settings from command-line flags in the Helm values, by the keyword or option attribute that accepts each
-            one: the Helm key of the flag, and its value. They take precedence over the other values.
+        said: Settings from command-line flags in the Helm values. A dict from the keyword (or option attribute) for a
+            setting to a pair: the Helm key of the flag, and the value. They take precedence over the other values.
     """
 
     def __init__(
@@ -126,10 +126,10 @@ class Reading(Values):
             of: Chart of the values.
             values: Values that the user passes to Helm.
             release: Release of the chart.
-            strict: Whether a value that the library cannot convert is an error; otherwise it is a warning. A
-                ``Problems`` collects such values instead.
-            converters: Converters for this chart only; none by default.
-            each: Converters for single list items, for this chart only; none by default.
+            strict: Whether a value that the library cannot convert is an error; otherwise it is a warning. If you pass
+                a ``Problems`` object, it collects such values.
+            converters: Functions that convert Helm values, by name, for this chart only; none by default.
+            each: Functions that convert single list items, by name, for this chart only; none by default.
         """
         super().__init__(values, of.keys, release=release, strict=strict, meant=of.meant)
         self.keys = of.keys
@@ -143,7 +143,7 @@ class Reading(Values):
         return {keyword: value for keyword, (_, value) in self.members("").items()}
 
     def members(self, struct: str, *, under: str = "") -> dict[str, tuple[str, Any]]:
-        """Return the attributes of an option class that the Helm values set: by name, the Helm key and the value.
+        """Return the attributes of an option class that the Helm values set, as (Helm key, value) by name.
 
         Args:
             struct: Keyword that accepts the option class. Empty for the keyword arguments of the construct itself.
@@ -163,7 +163,8 @@ class Reading(Values):
     def converted(self, path: str, convert: str, into: str, value: Any, *, has_default: bool = False) -> Any:
         """Convert a Helm value to the value of a keyword, and return it. Return None if the value is empty or rejected.
 
-        An empty value counts only if it replaces a default of the chart, or if this chart has its own converter.
+        The method converts an empty value only if it replaces a default of the chart, or if this chart has its own
+        converter.
 
         Args:
             path: Dotted key of the value in the Helm values.
@@ -226,12 +227,12 @@ class Reading(Values):
         return image if self.accepts("image", partial(fields.image, "image", image)) else None
 
     def warn_of_other_release(self, path: str, given: str, tag: str) -> None:
-        """Warn if the tag of an image in the Helm values is not from the release of the chart.
+        """Warn if the tag of an image in the Helm values is not the tag of the chart's release.
 
         Args:
-            path: Key of the tag.
+            path: Helm key of the tag.
             given: Tag in the Helm values.
-            tag: Tag of the release.
+            tag: Tag that belongs to the release of the chart.
         """
         if _RELEASE.search(given) and not {*_RELEASE.findall(given)} & {*_RELEASE.findall(tag)}:
             self.warn(

@@ -30,12 +30,13 @@ _NOTHING: Mapping[str, Any] = {"bool": False, "text": "", "list": (), "map": {}}
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """A key of the values of a chart.
+    """A key of the Helm values of a chart, and what the library does with its value.
 
     Attributes:
         type: Type that the chart expects: ``bool``, ``text``, ``number``, ``number or text``, ``list`` or ``map``.
         into: Keyword that accepts the value. If the value is for an option class, also the attribute of this class.
-        convert: Name of the converter; empty if a function calculates the value from several keys.
+        convert: Name of the function that converts the value; empty if other code calculates the value from several
+            keys.
         note: Text for the documentation of the key.
         why_not: Reason why the library cannot convert the value; empty if it can.
         is_ignored: Whether the chart ignores the key too.
@@ -60,7 +61,10 @@ class Key:
 
 
 class Values:
-    """The Helm values that a chart reads, by dotted key. They include the defaults of the chart, merged as in Helm."""
+    """The Helm values that a chart reads, by dotted key.
+
+    They are the user's values, merged with the defaults of the chart as Helm does it.
+    """
 
     def __init__(
         self,
@@ -139,6 +143,13 @@ class Values:
         """Report that a Helm value silently overrides a different setting in a configuration file of the Helm values.
 
         The report is an error in strict mode, and otherwise a warning.
+
+        Args:
+            path: Dotted path of the Helm key.
+            file: Dotted path of the key with the configuration file.
+            member: Name of the setting in this file.
+            stated: Value in the file.
+            value: Value that overrides it.
         """
         problem = f"is {value!r}, but values.{file} has {stated!r} for {member}"
         if self._problems.is_strict:
@@ -163,9 +174,9 @@ class Values:
             return None
 
     def accepts(self, path: str, check: Callable[[], object]) -> bool:
-        """Return whether a check passes.
+        """Check whether a value passes a check. Return True if it does.
 
-        If the check raises an error, report this error as a problem of the Helm key ``path``.
+        If the check raises an error, report this error as a problem of the Helm key ``path``, and return False.
         """
         return self.attempt(path, lambda: (check(),)) is not None
 
@@ -213,7 +224,7 @@ def _leaves(prefix: str, values: Mapping[Any, Any], keys: Mapping[str, Key]) -> 
 
 
 def is_parent_of(value: Any, path: str, near: str, is_read: Callable[[str], bool]) -> bool:
-    """Check whether an unknown key is probably the name of the chart, because the values are for a parent chart.
+    """Check whether the values are for a parent chart, so that an unknown key is the name of the chart itself.
 
     This is probable if most keys in the value of the unknown key are keys of the chart itself.
 
@@ -268,7 +279,7 @@ def _is_near(name: str, path: str) -> bool:
 
 
 def _is_nothing(value: object, kind: str) -> bool:
-    """Check whether a value in the Helm values removes the default of the chart, such as null, or [] for a mapping."""
+    """Check whether a Helm value removes the default of the chart: null, or an empty list in place of a mapping."""
     return value is None or (kind in ("list", "map") and not value and not isinstance(value, _TYPES[kind][1]))
 
 

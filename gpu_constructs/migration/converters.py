@@ -32,7 +32,7 @@ def _texts(field: str, given: Mapping[Any, Any]) -> None:
 
 
 def _pod_option(field: str, given: Any) -> None:
-    """Raise if a Helm value is not valid for an option in ``PodOptions``."""
+    """Raise if a Helm value is not valid for the option ``field`` of ``PodOptions``."""
     if isinstance(given, Mapping) and field in ("node_selector", "pod_annotations", "pod_labels"):
         _texts(field, given)
     fields.of_type(field, given, get_type_hints(pods.ProgramOptions)[field])
@@ -186,10 +186,9 @@ def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the requests and limits of a container in Helm values, without invalid amounts.
+    """Return the requests and limits of a container from Helm values, and omit invalid amounts.
 
-    Return None if no amount is valid. An amount of GPUs never raises an error: the result omits it, and the user gets a
-    warning.
+    Return None if no amount is valid. The result also omits amounts of GPUs, for which the user only gets a warning.
     """
     kept: dict[str, dict[str, Any]] = {}
     for section, amounts in given.items():

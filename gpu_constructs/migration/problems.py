@@ -112,9 +112,9 @@ class Problems:
         self._section = ""
 
     def below(self, section: str) -> Problems:
-        """Return the same list of problems for a function that reads only one section of the Helm values.
+        """Return a view of this list of problems for a caller that reads only one section of the Helm values.
 
-        The messages of this function omit the name of the section.
+        The caller passes paths and messages without the name of the section. The view adds the name.
         """
         inner = copy.copy(self)
         inner._section = f"{section}."
@@ -126,7 +126,7 @@ class Problems:
         Args:
             path: Dotted path of the key.
             problem: Message about the key.
-            is_droppable: Whether ``strict=False`` drops the key. True by default.
+            is_droppable: Whether the library can drop the key if ``strict`` is False. True by default.
         """
         path, problem = path.removeprefix(self._section), self._as_given(problem)
         end = "" if problem.endswith("?") else "."
@@ -176,16 +176,16 @@ class Problems:
             raise ValuesError(list(dict.fromkeys(f"{self._at(path)}{message}" for path, message in found)))
 
     def _at(self, path: str) -> str:
-        """Return the text ``line <number>:`` for a key, to begin a message.
+        """Return the text ``line <number>:`` with the line of a Helm key, which is the start of a message.
 
-        Return an empty text if there is no file.
+        Return an empty text if the values do not come from a file.
         """
         known = _known(path, self._lines)
         return f"line {self._lines[known]}: " if known else ""
 
 
 def _known(path: str, paths: Mapping[str, int]) -> str:
-    """Return the key in ``paths`` that equals ``path``, or the smallest section in ``paths`` that contains ``path``.
+    """Return the path in ``paths`` that equals ``path``, or otherwise the longest one that contains ``path``.
 
     Return an empty text if there is none.
     """
@@ -194,7 +194,9 @@ def _known(path: str, paths: Mapping[str, int]) -> str:
 
 
 def reported_at_once(options_of: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Decorate a function so that it raises all problems of Helm values at once, and has the parameter ``strict``.
+    """Decorate a function that reads Helm values.
+
+    It then raises all problems at once, and has the parameter ``strict``.
 
     Args:
         options_of: Function that adds the problems of the values to its parameter ``problems``.

@@ -70,9 +70,12 @@ def entries(read: Values, path: str, default: Sequence[Any] = ()) -> Entries:
 
 
 def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mount], dict[str, str]]:
-    """Return the volume mounts in Helm values.
+    """Return the volume mounts in Helm values, and a dict from the name of each volume without a mount to its Helm key.
 
-    Also return the key of each volume without a mount, by name of the volume.
+    Args:
+        read: Values of the chart.
+        volumes: Helm key of the list of volumes.
+        mounted: Helm key of the list of mounts.
     """
     sources: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, entry in volumes.items():
@@ -88,7 +91,7 @@ def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mo
 
 
 def taken_over(read: Values, given: Iterable[Mount], unused: Mapping[str, str]) -> dict[str, Volume]:
-    """Return the volumes of the given mounts, by mount path.
+    """Return the ``Volume`` objects for the given mounts, by mount path.
 
     Reject the Helm keys of mounts and volumes that the library cannot convert.
     """

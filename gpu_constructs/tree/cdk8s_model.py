@@ -34,12 +34,12 @@ _RECORD = "/recordConstructMetadata"
 
 
 class Unknown(Exception):
-    """The model does not know the answer to a message."""
+    """The exception that tells the caller that the model cannot answer a message, so that Node.js must answer it."""
 
 
 @dataclass(eq=False, slots=True)
 class _Made:
-    """An object in JavaScript: a construct, or another object that has only a reference.
+    """The model of an object in JavaScript: a construct, or another object that has only a reference.
 
     Attributes:
         ref: Reference of the object, for example ``cdk8s.Chart@10002``.
@@ -79,7 +79,7 @@ class _Made:
 
 
 class Model:
-    """All objects that a program created through jsii before Node.js started.
+    """A copy in Python of the JavaScript objects that a program creates through jsii, so that Node.js need not start.
 
     Args:
         environment: Environment variables at the first import of cdk8s, which Node.js would copy.
@@ -310,8 +310,7 @@ def _chart_of(made: _Made) -> _Made:
 def _renders_nothing(chart: _Made) -> bool:
     """Check whether a chart contains no objects, and cdk8s can render it without errors of validations.
 
-    While ``synth`` renders an app, the validations of this library find no error, because ``synth`` runs its checks
-    itself.
+    The function ignores the validations of this library, because ``synth`` runs these checks itself.
     """
     validations = (validation for made in chart.root.find_all() for validation in made.validations)
     return not chart.children and all(getattr(one, "is_left_to_synth", False) for one in validations)

@@ -105,7 +105,7 @@ def _bases(options: type) -> list[type]:
 
 
 def _descriptions(options: type) -> str:
-    """Return the lines that document the keys of one TypedDict, with the indentation of arguments in a docstring."""
+    """Return docstring lines for the keys of one TypedDict, with the indentation of the section ``Args``."""
     found = _ATTRIBUTES.search(inspect.cleandoc(options.__doc__ or ""))
     return "\n".join(f"        {line}".rstrip() for line in (found[1] if found else "").rstrip().splitlines())
 
@@ -159,7 +159,7 @@ _Method = TypeVar("_Method", bound=Callable[..., object])
 
 
 def at_own_path(method: _Method) -> _Method:
-    """Decorate a method of a construct so that it checks its arguments.
+    """Decorate a method of a construct so that it checks the types of its arguments.
 
     Each error gets the path of the construct and a short traceback.
     """
@@ -266,8 +266,8 @@ def from_values(
         id: ID of the construct.
         values: Values of the chart.
         version: Release of the program.
-        installation: Other arguments for ``options_of``, such as the name of the Helm release; ``make`` also gets
-            ``platform``.
+        installation: Other arguments for ``options_of``, such as the name of the Helm release. If they contain
+            ``platform``, ``make`` also gets it.
     """
     path = f"{scope.node.path}/{id}".lstrip("/") if isinstance(scope, Construct) else ""
     # Helm also accepts a version with a leading v.

@@ -16,9 +16,9 @@ from gpu_constructs.tree.node import require_node
 
 
 def _answered_first(name: str) -> Any:
-    """Return a method for ``DeferredProvider`` that sends messages of one type, such as ``create``, to the model.
+    """Return a method of ``DeferredProvider`` for the jsii messages of one type, such as ``create``.
 
-    If the model cannot answer, the method sends the message to Node.js.
+    The model answers them. If the model cannot answer, the method sends the message to Node.js.
     """
 
     def send(self: DeferredProvider, request: Any) -> Any:
@@ -28,10 +28,10 @@ def _answered_first(name: str) -> Any:
 
 
 class DeferredProvider(ProcessProvider):
-    """A provider that answers messages from a model until a message needs JavaScript.
+    """A jsii provider (connection to Node.js) that answers messages from a model in Python as long as it can.
 
-    It then starts Node.js, sends the earlier messages again in their order, and compares each response with the answer
-    of the model. From then on, it sends all messages to Node.js.
+    If the model cannot answer a message, the provider starts Node.js. It repeats the earlier messages in their order,
+    and compares each response with the answer of the model. From then on, it sends all messages to Node.js.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class DeferredProvider(ProcessProvider):
 
     @contextmanager
     def _as_at_import(self) -> Iterator[None]:
-        """Run the ``with`` block with the environment variables and the working folder of the first import of cdk8s.
+        """Run the ``with`` block with the environment variables and working folder of the first import of cdk8s.
 
         Restore the current ones afterwards.
         """

@@ -59,7 +59,7 @@ class AppChecks:
         return remembered
 
     def _checked_once(self, render: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a replacement for a render method of cdk8s that runs the checks once, not once for each chart."""
+        """Return a wrapper for a render method of cdk8s, so that the checks run once and not once for each chart."""
 
         @wraps(render)
         def rendered(*args: Any, **kwargs: Any) -> Any:
@@ -91,7 +91,7 @@ class AppChecks:
         return errors
 
     def _sentences(self) -> Iterator[tuple[bool, str]]:
-        """Yield the problems that the checks find, each with whether it is only a warning, and its text."""
+        """Yield a pair for each problem that the checks find: whether it is only a warning, and its text."""
         found = self.app.node.find_all()
         # The objects render one by one, because a chart would validate the app again first.
         objects = [construct for construct in found if isinstance(construct, ApiObject)]
@@ -131,12 +131,14 @@ _held: list[App] = []
 
 
 def hold(scope: IConstruct, made: IConstruct | None = None) -> list[str]:
-    """Register the App of a new construct. Return the list of the App's warnings, which the caller can extend.
+    """Register the App of a new construct, so that a program that never renders it gets a warning.
+
+    Return the list of the App's warnings, which the caller can extend.
 
     Args:
         scope: Scope of the construct. The function looks up its App once for each scope, because the lookup calls
             JavaScript.
-        made: New construct, which can be the scope of other constructs.
+        made: New construct. The function also remembers its App, because it can be the scope of other constructs.
     """
     known = scope.__dict__
     app = known.get(_APP)
@@ -194,7 +196,7 @@ def _warn_at_exit() -> None:
 
 
 def _checked_first(app: App, render: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement for a render method of an app, which first runs the checks of ``synth(app)``."""
+    """Return a wrapper for a render method of an app, which first runs the same checks as ``synth(app)``."""
 
     @wraps(render)
     def rendered(*args: Any, **kwargs: Any) -> Any:
@@ -229,6 +231,6 @@ def _warn_of_forgotten() -> None:
 
 
 def _has_rendered_object(app: App) -> bool:
-    """Check whether the user rendered a single chart, as ``Testing.synth`` does."""
+    """Check whether the user rendered a single chart of the app, as ``Testing.synth`` does."""
     made = (construct for construct in app.node.find_all() if isinstance(construct, ApiObject))
     return any(getattr(one, "is_rendered", False) for one in made)

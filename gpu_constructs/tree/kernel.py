@@ -22,9 +22,10 @@ _ENTRY = Path(__file__).with_name("one_process.js")
 
 
 def change_jsii_before_cdk8s() -> None:
-    """Make jsii start Node.js late or in one process. The change takes effect at the first import of cdk8s.
+    """Change how jsii starts Node.js, either later or in one process.
 
-    This works only if the program imports this package before cdk8s.
+    The change works at the first import of cdk8s only. This works only if the program imports this package before
+    cdk8s.
     """
     if "constructs" not in sys.modules:
         sys.meta_path.insert(0, _BeforeConstructs())

@@ -53,7 +53,7 @@ class Manifest(ApiObject):
             scope: Construct that owns the object.
             id: Construct ID; ``Default`` for the main object of a construct.
             manifest: Complete manifest, or a function that returns it. The constructor calls the function to get the
-                identity of the object, and synth calls it to get the content.
+                kind and name of the object, and ``synth`` calls it again to get the content.
             is_cluster_scoped: Whether the kind is cluster-scoped. By default, the list of kinds in the module ``kinds``
                 decides. Pass the value for custom resources, which are not in this list.
         """

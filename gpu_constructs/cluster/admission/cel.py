@@ -20,7 +20,7 @@ GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*")
 
 
 def asks_for_gpu(resources: Sequence[str] = GPU_RESOURCES) -> str:
-    """Return an expression that is true if a container or init container has a limit on a GPU resource.
+    """Return a CEL expression that is true if a container or init container has a limit on a GPU resource.
 
     A limit of 0 does not count, because the LimitRange of ``ContainerLimits`` sets it on containers without a GPU.
 
@@ -50,22 +50,22 @@ KEEPS_ALLOCATED_DEVICES = (
 
 
 def uses_runtime(classes: Sequence[str]) -> str:
-    """Return an expression that is true if a pod names one of the runtime classes."""
+    """Return a CEL expression that is true if the ``runtimeClassName`` of a pod is one of ``classes``."""
     return f"has(object.spec.runtimeClassName) && object.spec.runtimeClassName in {json.dumps(list(classes))}"
 
 
 def asks_if_it_uses(classes: Sequence[str], resources: Sequence[str]) -> str:
-    """Return an expression that requires a GPU limit in a new pod with one of the runtime classes."""
+    """Return a CEL expression that is false for a new pod with a RuntimeClass in ``classes`` but no GPU limit."""
     return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || {asks_for_gpu(resources)}'
 
 
 def is_scheduled_if_it_uses(classes: Sequence[str]) -> str:
-    """Return an expression that rejects ``nodeName`` in a new pod with one of the runtime classes."""
+    """Return a CEL expression that is false for a new pod that sets ``nodeName`` and a RuntimeClass in ``classes``."""
     return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || !has(object.spec.nodeName)'
 
 
 def takes_no_environment_unseen(classes: Sequence[str]) -> str:
-    """Return an expression that rejects ``envFrom`` in containers of pods with one of the runtime classes.
+    """Return a CEL expression that is false for a pod with ``envFrom`` and a RuntimeClass in ``classes``.
 
     It accepts a container that sets ``NVIDIA_VISIBLE_DEVICES`` in ``env``, because ``env`` takes precedence.
     """
@@ -76,7 +76,7 @@ def takes_no_environment_unseen(classes: Sequence[str]) -> str:
 
 
 def is_tolerated(toleration: Toleration) -> str:
-    """Return an expression that is true if a pod already tolerates every taint that the toleration covers."""
+    """Return a CEL expression that is true if a pod already tolerates every taint that the given toleration covers."""
     key = "!has(t.key)"
     if toleration.key is not None:
         key = f"(!has(t.key) || t.key == {json.dumps(toleration.key)})"
@@ -89,7 +89,7 @@ def is_tolerated(toleration: Toleration) -> str:
 
 
 def injection(runtime_class: str, tolerations: Sequence[Toleration]) -> str:
-    """Return the patch that sets the runtime class and adds the missing tolerations of a pod."""
+    """Return the CEL expression of a patch that sets the ``runtimeClassName`` of a pod and adds tolerations."""
     parts = [f"[{_add('/spec/runtimeClassName', json.dumps(runtime_class))}]"]
     if tolerations:
         parts.append(f"(has(object.spec.tolerations) ? [] : [{_add('/spec/tolerations', '[]')}])")

@@ -21,10 +21,16 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def require_kubernetes(kind: str, first: str, platform: Platform, way_out: str) -> None:
-    """Raise if the Kubernetes release of a platform does not serve a kind yet.
+    """Raise if the Kubernetes release of a platform does not serve a kind.
+
+    Args:
+        kind: Kind of the object, for the message.
+        first: First Kubernetes release that serves the kind.
+        platform: Platform of the cluster.
+        way_out: Sentence that states what the user can do instead.
 
     Raises:
-        GpuConstructsError: If the release is older than ``first``, the first one that serves the kind.
+        GpuConstructsError: The release is older than ``first``.
     """
     if KUBERNETES_RELEASES.index(platform.kubernetes) < KUBERNETES_RELEASES.index(first):
         raise GpuConstructsError(
@@ -74,5 +80,5 @@ def namespace_selector(
 
 
 def pods(*operations: str, resource: str = "pods") -> dict[str, Any]:
-    """Return the resource rule of a policy that matches the given operations on pods or on a subresource of pods."""
+    """Return the entry of ``resourceRules`` that matches the given operations on pods or on a subresource of pods."""
     return {"apiGroups": [""], "apiVersions": ["v1"], "operations": list(operations), "resources": [resource]}

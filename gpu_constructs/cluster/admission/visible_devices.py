@@ -35,7 +35,7 @@ class DenyVisibleDevicesOverride(GpuObject):
 
     Attributes:
         name: Name of the policy and its binding.
-        provides: Description of the pods that the policy denies. ``synth`` looks for such pods in the app.
+        provides: What the policy denies, as data, so that ``synth`` can report pods of the app that it would deny.
     """
 
     @checked
@@ -59,8 +59,8 @@ class DenyVisibleDevicesOverride(GpuObject):
             id: Construct ID.
             platform: Platform of the cluster, which must serve the policy.
             name: Name of the policy and its binding.
-            runtime_class: Name or object of the class that selects the NVIDIA runtime, or a list of them. By default
-                ``nvidia`` and the other classes of the GPU Operator, ``nvidia-cdi`` and ``nvidia-legacy``.
+            runtime_class: Name or object of the RuntimeClass that selects the NVIDIA runtime, or a list of them. By
+                default ``nvidia`` and the other classes of the GPU Operator, ``nvidia-cdi`` and ``nvidia-legacy``.
             require_gpu_request: Whether to deny a pod with such a runtime class if no container requests a GPU
                 resource. The policy accepts the GPU resources that the device plugin of the app advertises. Without a
                 device plugin in the app, it accepts all NVIDIA GPU resources. CUDA images set
@@ -79,10 +79,9 @@ class DenyVisibleDevicesOverride(GpuObject):
             GpuConstructsError: If the platform does not serve the policy, if a name is invalid, or if the actions are
                 empty, repeat an action, or combine Deny and Warn, which Kubernetes rejects.
 
-        Source:
-            NVIDIA/nvidia-container-toolkit@v1.20.0:internal/config/image,
-            kubernetes/kubernetes:pkg/kubelet/kubelet_pods.go (the plugin's variables come before the pod's),
-            kubernetes/kubernetes:pkg/kubelet/lifecycle/predicate.go, removeMissingExtendedResources
+        Source: NVIDIA/nvidia-container-toolkit@v1.20.0:internal/config/image,
+        kubernetes/kubernetes:pkg/kubelet/kubelet_pods.go (the plugin's variables come before the pod's),
+        kubernetes/kubernetes:pkg/kubelet/lifecycle/predicate.go, removeMissingExtendedResources
         """
         fields.dns_subdomain("name", name)
         given = runtime_class if isinstance(runtime_class, list | tuple) else [runtime_class]
