@@ -80,10 +80,10 @@ class Installation:
     pods: Mapping[str, Any]
 
     def pods_of(self, component: Component, node_labels: Mapping[str, str] | None = None) -> Pods:
-        """Return the pod settings of a program. Options of the program override the options of all pods.
+        """Return the ``Pods`` (settings for a DaemonSet) of one program.
 
-        The options of all pods come from the chart (``self.pods``), and ``component`` contains the options of the
-        program.
+        Its own options override the options of all pods. The options of all pods are ``self.pods``, and those of the
+        program are ``component``.
 
         Raises:
             GpuConstructsError: An option has a value that is not allowed.
@@ -134,7 +134,7 @@ class Installation:
 
 
 def security_context(given: Installation, component: Component, delivery: Delivery) -> dict[str, Any]:
-    """Return the security context of the main container of a program.
+    """Return the security context of the main container of a program, as in a manifest.
 
     The result is the option of the user. If there is none, it grants the rights that the configuration needs.
 
@@ -159,7 +159,8 @@ def environment(
 ) -> list[Any]:
     """Return the environment variables of the main container of a program.
 
-    They consist of variables for all programs, variables for this program, and variables of the user.
+    The list, as in a manifest, consists of variables for all programs, for this program, and of the user. Fields of the
+    pod (``fields``) can be the source of a variable.
     """
     ours = {
         "CONFIG_FILE": CONFIG_FILE,

@@ -98,11 +98,11 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
     ) -> None:
         """Create the objects of the chart.
 
-        The further keyword arguments are options for all pods of GPU programs in the chart. The default of
-        ``priority_class_name`` is ``system-node-critical``, as in the chart of NVIDIA, because no GPU pod starts
-        without the plugin. The default of ``resources`` is a request of 10m CPU and 64Mi, and a limit of 512Mi, without
-        a CPU limit, which would only delay allocations. The MPS control daemon has no limit, because all its clients
-        end if it ends.
+        All keyword arguments that the list below does not contain are options for the pods of GPU programs in the
+        chart. The default of ``priority_class_name`` is ``system-node-critical``, as in the chart of NVIDIA, because no
+        GPU pod starts without the plugin. The default of ``resources`` is a request of 10m CPU and 64Mi, and a limit of
+        512Mi, without a CPU limit, which would only delay allocations. The MPS control daemon has no limit, because all
+        its clients end if it ends.
 
         The pods also tolerate ``CriticalAddonsOnly``. Their default ``affinity`` selects the nodes on which Node
         Feature Discovery found a GPU. An empty affinity selects all nodes. If there are several configurations, each
@@ -222,7 +222,10 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """DaemonSet of the device plugin, for ``add_json_patch``. If there is none, that of GPU Feature Discovery."""
+        """DaemonSet of the device plugin, for ``add_json_patch``.
+
+        If the chart has no plugin, that of GPU Feature Discovery.
+        """
         if self._main is not None:
             return self._main
         for construct in self.node.find_all():
@@ -232,7 +235,7 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
 
 
 def _surroundings(namespace: object, runtime_class: object, given: Installation, manifests: Manifests) -> Surroundings:
-    """Return the Namespaces and the RuntimeClass that the chart creates: class and name of each, by construct ID."""
+    """Return the Namespaces and the RuntimeClass that the chart creates, as pairs of class and name by construct ID."""
     of_discovery = None if given.discovery is None else given.discovery.namespace
     other = None if of_discovery == given.namespace else of_discovery
     named = {"namespace": namespace, "node-feature-discovery-namespace": other}

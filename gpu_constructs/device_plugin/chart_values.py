@@ -118,7 +118,7 @@ def _mps_control_daemon(read: Reading, release: versions.DevicePluginRelease) ->
 
 
 def _served(config: PluginConfig, **installed: Any) -> None:
-    """Raise an error if an installed program would reject or ignore a setting of a plugin configuration."""
+    """Raise an error if an installed program would reject or ignore a setting of a device plugin configuration."""
     configs = Configs.named({"default": config}, default="default")
     check_programs(configs, Flags(mps_root=DEFAULT_MPS_ROOT), **installed)
 
@@ -173,9 +173,9 @@ def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], 
 
 
 def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
-    """Return the prefix for the names of the objects, as Helm would choose it.
+    """Return the prefix for the names of the objects that Helm would use.
 
-    The prefix is short enough that each object can add its suffix.
+    The suffixes of the object names limit its length.
     """
     others = [] if isinstance(config, PluginConfig) else [c for c in config.configs if c != config.default]
     suffix = max([len(f"-{object_suffix(other)}") for other in others], default=0)
@@ -200,9 +200,9 @@ def _overrides(read: Reading, served: _Served) -> _Overrides:
 
 
 def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overrides) -> PluginConfig:
-    """Return a plugin configuration in which the values of ``overrides`` replace those of the file.
+    """Return a copy of a plugin configuration in which the values of ``overrides`` replace those of the configuration.
 
-    The plugin also uses these values in place of the file, because the chart passes them as environment variables.
+    The plugin gives precedence to these values too, because the Helm chart passes them as environment variables.
     """
     for setting, (path, value) in overrides.items():
         stated = attrgetter(setting)(config)

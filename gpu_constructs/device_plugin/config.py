@@ -73,7 +73,7 @@ def _sleep_interval(field: str, given: timedelta | str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Section(fields.Options):
-    """Base class for a section of the configuration file."""
+    """Base class for a section of the configuration file, such as ``flags.plugin``."""
 
     _CHECKS: ClassVar[fields.Checks] = {
         "cdi_annotation_prefix": fields.matching(
@@ -373,7 +373,7 @@ class PluginConfig(_Section):
 
 
 def environment_variables() -> Mapping[str, str]:
-    """Return the setting of the configuration file that each environment variable silently overrides."""
+    """Return the setting that each environment variable silently overrides in the file, by name of the variable."""
     return {
         name: f"{prefix}.{field.name}"
         for prefix, owner in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex))

@@ -189,7 +189,7 @@ def _config(top: Value, struct: type[_Config]) -> _Config:
 
 @cache
 def _homes(struct: type) -> Mapping[str, str]:
-    """Return the section that contains each key of the configuration file, for messages about misplaced keys.
+    """Return the section of each key of the configuration file, by key, for messages about keys in a wrong section.
 
     If a section and its subsection have the same key, the result contains the outer section.
     """
@@ -295,7 +295,15 @@ class _PluginFile(PluginYaml):
         self._struct = struct
 
     def unknown(self, key: str, where: str, keys: Sequence[str]) -> str:
-        """Return the message about an unknown key: wrong spelling, wrong section, or no such key."""
+        """Return the message about an unknown key of the plugin's configuration file.
+
+        The message suggests the correct spelling or the correct section, or states that there is no such key.
+
+        Args:
+            key: Unknown key.
+            where: Name of the section that contains the key.
+            keys: Keys that this section can have.
+        """
         same = [right for right in keys if right.casefold() == key.casefold()]
         if same:
             return (

@@ -24,7 +24,7 @@ _NAME_OF_LABEL = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 
 
 def object_suffix(name: str) -> str:
-    """Return the name of a configuration in a format that is valid in the names of Kubernetes objects."""
+    """Return the name of a configuration, changed so that it is valid in the names of Kubernetes objects."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -210,7 +210,7 @@ def plugin_configs(configs: Configs) -> list[PluginConfig]:
 
 
 def advertised_resources(configs: Configs) -> dict[str, Sharing]:
-    """Return the extended resources that nodes advertise, and how pods share each of them.
+    """Return a dict from each extended resource that nodes advertise to how pods share it.
 
     If two configurations share a resource differently, the result contains the sharing that rejects fewer requests.
     """
@@ -235,7 +235,7 @@ def advertised_resources(configs: Configs) -> dict[str, Sharing]:
 def gpu_offers(
     configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]], release: DevicePluginRelease
 ) -> tuple[GpuOffer, ...]:
-    """Return a description of how each configuration advertises GPUs.
+    """Return one ``GpuOffer`` for each configuration of the plugin, which describes how nodes advertise their GPUs.
 
     The result omits the files of an external ConfigMap, because the library does not know them.
 

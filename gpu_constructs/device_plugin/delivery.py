@@ -26,7 +26,7 @@ DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """The configuration of one set of pods, and the rights and mounts that the set needs.
+    """The configuration of one DaemonSet for each program, and the rights and mounts that its pods need.
 
     Attributes:
         config_map: Name of the ConfigMap with the file or files.
@@ -42,8 +42,8 @@ class Delivery:
         config_manager: Environment variables of config-manager, which selects one of several files; None if there is
             only one file.
         node_expressions: Expressions on node labels that select the nodes of the configuration.
-        rivals: Suffixes of the other sets of pods, which can run on the same node after a change of its label; empty if
-            there is one set.
+        rivals: Suffixes of other configurations, whose pods can still run on a node after a change of its label; empty
+            if there is only one configuration.
     """
 
     config_map: str
@@ -79,7 +79,8 @@ class Delivery:
     def variables(self, *sections: type[Any], besides: Collection[str] = ()) -> dict[str, str]:
         """Return the environment variables in ``env`` that a program reads.
 
-        A program reads the variables of the option classes in ``sections``, and the variables that ``besides`` names.
+        The result contains the variables of the option classes in ``sections``, and the variables that ``besides``
+        names.
         """
         read = {key.metadata.get("env") for one in sections for key in dataclasses.fields(one)} | set(besides)
         return {name: value for name, value in self.env.items() if name in read}
@@ -107,7 +108,9 @@ class Delivery:
 
 
 def deliveries(configs: Configs, *, name: str, platform: Platform, defaults: Flags) -> list[Delivery]:
-    """Return one ``Delivery`` for each set of pods. The first ``Delivery`` belongs to the default configuration.
+    """Return one ``Delivery`` for each configuration that has its own pods.
+
+    The first belongs to the default configuration.
 
     Raises:
         GpuConstructsError: The configuration uses a CDI strategy but the platform does not support CDI, or one pod
@@ -175,7 +178,7 @@ def _config_manager(configs: Configs) -> dict[str, str]:
 
 
 def uses_of(config: PluginConfig) -> frozenset[str]:
-    """Return the features of a configuration that need rights, mounts or pods."""
+    """Return the names of a configuration's features that need rights, mounts or pods, such as ``mig`` and ``mps``."""
     used = {
         "mig": config.mig_strategy != "none",
         "mps": config.sharing.strategy == "mps",
@@ -201,11 +204,10 @@ def with_setting(struct: Any, setting: str, value: Any) -> Any:
 
 
 def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginConfig], dict[str, str]]:
-    """Apply default settings to configurations. Return the changed configurations, and environment variables.
+    """Apply default settings to configurations. Return a pair: the changed configurations, and environment variables.
 
-    If no configuration has a setting, its default becomes an environment variable. If some configurations have the
-    setting, the function adds the default to the other configurations, because an environment variable would override
-    all files.
+    An environment variable overrides all configuration files. So a default becomes a variable only if no configuration
+    has the setting. Otherwise, the function adds the default to each configuration without the setting.
     """
     env: dict[str, str] = {}
     for setting in ("device_discovery_strategy", "fail_on_init_error", "plugin.device_list_strategy"):
@@ -259,7 +261,7 @@ def _needs(
         env: Environment variables with the settings that no file contains.
         platform: Platform of the nodes.
         defaults: Default settings of the chart.
-        may_use: Features that configuration files which the app does not contain can enable.
+        may_use: Features that the files of an external ConfigMap can enable.
 
     Raises:
         GpuConstructsError: The platform does not support a feature, or the files of one pod set different paths.
@@ -289,9 +291,9 @@ def _needs(
 def _impossible(
     flags: Sequence[Flags], uses: frozenset[str], strategies: Sequence[str], platform: Platform, may_use: frozenset[str]
 ) -> Iterable[fields.Conflict]:
-    """Return pairs of a condition and an error message, one for each known conflict with the platform.
+    """Return a pair of a condition and an error message for each known conflict between the features and the platform.
 
-    If a condition is true, the features that the configuration uses do not work on the platform.
+    If the condition is true, a feature of the configuration does not work on the platform.
     """
     return [
         (

@@ -38,7 +38,7 @@ _HOMES = {"device_list_strategy": "flags.plugin.device_list_strategy", "sharing"
 
 
 def configs_of(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any]) -> Configs:
-    """Return the configurations of the plugin from the keywords of ``DevicePluginChart``.
+    """Return the configurations of the plugin that the keywords of ``DevicePluginChart`` describe.
 
     Args:
         given: Value of the keyword ``config``.
@@ -85,10 +85,10 @@ def defaults_of(shorthand: Mapping[str, Any], platform: Platform, mps_root: str)
 
 
 def chosen(given: Any, struct: Any) -> Any:
-    """Return the options of a component for the value of its keyword.
+    """Return the options of a component for the value of its keyword: options, True or False.
 
-    For True, the result is the default options. For False, it is None, because the chart does not install the
-    component.
+    For True, the result is an instance of ``struct`` with default options. For False, it is None, because the chart
+    does not install the component.
     """
     return struct() if given is True else given if isinstance(given, struct) else None
 
@@ -290,7 +290,7 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _longest_name(manifest: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of an object, and the longest text among its name and its label values."""
+    """Return the kind of an object, and the longest text among the object's name and label values."""
     metadata = manifest["metadata"]
     return manifest["kind"], max([metadata["name"], *metadata.get("labels", {}).values()], key=len)
 

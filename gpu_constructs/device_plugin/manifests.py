@@ -94,7 +94,15 @@ def _host_path(path: str, kind: str | None, mount: str, **more: Any) -> tuple[di
 def _device_plugin(
     given: Installation, delivery: Delivery, component: DevicePlugin, account: str | None
 ) -> dict[str, Any]:
-    """Return the DaemonSet of the device plugin. The plugin does not use the API server, but config-manager does."""
+    """Return the DaemonSet of the device plugin.
+
+    Args:
+        given: Options of the installation.
+        delivery: Configuration of the pods, with the rights and mounts that it needs.
+        component: Options of the program.
+        account: Name of the ServiceAccount for config-manager; None without config-manager, because the plugin does not
+            use the API server.
+    """
     variables = {**delivery.variables(Flags, PluginFlags), **component.variables()}
     return daemonset(
         given,
@@ -145,7 +153,10 @@ def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
 
 
 def _mps_volumes(root: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the volumes for the pipes and the shared memory of MPS, which the plugin and the MPS daemon mount."""
+    """Return the pod volumes for pipes and shared memory of MPS, by name, as (volume source, volume mount).
+
+    The plugin and the MPS control daemon mount them.
+    """
     return {
         "mps-root": _host_path(root, "DirectoryOrCreate", "/mps"),
         # No type: the init container of the daemon mounts this path.

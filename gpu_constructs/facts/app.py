@@ -92,7 +92,7 @@ class Pod:
         return bool(self.manifest["kind"] == "DaemonSet")
 
     def lasting(self) -> list[Ask]:
-        """Return the GPU requests of the containers that run until the pod ends, including sidecars."""
+        """GPU requests of the containers that run until the pod ends, including sidecars."""
         lasting = {id(container) for container, passes in containers_in_turn(self.spec) if not passes}
         return [ask for ask in self.asks if id(ask.container) in lasting]
 
@@ -147,7 +147,7 @@ class Facts:
 
     @property
     def origins(self) -> list[int]:
-        """For each object in ``objects``, the index of the manifest in ``manifests`` that contains the object."""
+        """Index of the manifest in ``manifests`` that contains an object, for each object in ``objects``."""
         return self._expanded[1]
 
     @property
@@ -206,7 +206,7 @@ class Facts:
 
     @cached_property
     def offered(self) -> list[str]:
-        """Names of the extended resources that device plugins in the app advertise."""
+        """Names of the extended resources that device plugins of the app advertise on nodes."""
         return sorted({resource for offer in self.provided for resource in offer.gpu_resources})
 
     @cached_property
@@ -239,7 +239,7 @@ class Facts:
 
     @cached_property
     def limit_ranges(self) -> Mapping[str, list[tuple[int, Manifest]]]:
-        """Limits of the LimitRanges by namespace, each with the index of its LimitRange in ``objects``."""
+        """Items of ``spec.limits`` of the LimitRanges by namespace, with the index of the object in ``objects``."""
         found: dict[str, list[tuple[int, Manifest]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "LimitRange")):
             limits = members(at(manifest, "spec").get("limits"))
@@ -248,10 +248,9 @@ class Facts:
 
     @cached_property
     def quotas(self) -> Mapping[str, list[tuple[int, str, object]]]:
-        """Limits of ResourceQuotas without scopes, by namespace.
+        """Limits of the ResourceQuotas without scopes, by namespace, as tuples.
 
-        A limit consists of the index of the ResourceQuota in ``objects``, the name of the limited resource, and the
-        amount.
+        A tuple has the index of the ResourceQuota in ``objects``, the name of the limited resource, and the amount.
         """
         found: dict[str, list[tuple[int, str, object]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "ResourceQuota")):
@@ -262,15 +261,12 @@ class Facts:
 
     @cached_property
     def gpu_nodes(self) -> list[tuple[int, GpuNodes]]:
-        """Labels and taints of the nodes that the app configures.
-
-        Each has the index (in ``provided``) of the construct that sets it.
-        """
+        """Labels and taints of the nodes that the app configures, with the index of the construct in ``provided``."""
         return [(index, offer.gpu_nodes) for index, offer in enumerate(self.provided) if offer.gpu_nodes is not None]
 
     @cached_property
     def node_labels(self) -> frozenset[str]:
-        """Node labels that the app publishes, except those in ``Provided.nfd_labels`` and ``stated_node_labels``."""
+        """Node labels that the app publishes, except labels of Node Feature Discovery and of the node configuration."""
         published = {label for offer in self.provided for label in offer.node_labels}
         published.update(publishing.labels_of_rules(manifest for _, manifest in self.of_kind(*publishing.KINDS)))
         pods = [pod for pod in self.pods if not self._is_declared(pod.manifest)]
@@ -330,7 +326,7 @@ class Facts:
         """Method by which containers get access to their GPUs; None if it is not known.
 
         The declarations of the constructs take precedence over the objects of the app. If nodes use different methods,
-        the result is the one that requires the least from a pod spec.
+        the result is the method that requires the fewest fields in a pod spec.
         """
         stated = {offer.gpu_runtime for offer in self.provided}
         # The way that requires the least from pods comes first, because nodes can use different ways.

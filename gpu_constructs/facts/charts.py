@@ -32,7 +32,7 @@ _OWN = "gpu-constructs/"
 
 
 class Field(NamedTuple):
-    """A field of a workload, and the places in the Helm values that set this field.
+    """A field of a workload, and the paths of the Helm values that set this field.
 
     Attributes:
         target: Path of the field in the object, such as ``spec.replicas``.
@@ -66,9 +66,9 @@ class Workload:
     Attributes:
         manifest: Object that the chart creates, with the fields that the table ``charts.yaml`` contains.
         scaler: Autoscaler of the object; None if it has none.
-        is_on: Whether the chart creates the object.
-        elsewhere: Path of a Helm value that moves the GPUs of the workload to pods that the library does not count.
-            None: no value moves them.
+        is_on: Whether the chart creates the object with these values.
+        elsewhere: Path of a Helm value because of which other pods, which the library does not count, get the GPUs of
+            this workload. None if there is no such value.
         row: Description of the workload in the table ``charts.yaml``.
         values: Values of the Helm release, with the defaults that the table contains.
         fields: Fields of the object.
@@ -90,7 +90,7 @@ class Workload:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the chart creates the object, and no value moves its GPUs to pods that the library does not count."""
+        """Whether the chart creates the object, and ``elsewhere`` is None, so that the library counts the GPUs."""
         return self.is_on and self.elsewhere is None
 
     @property
@@ -101,7 +101,7 @@ class Workload:
     def covers(self, path: Path) -> bool:
         """Check whether the workload reflects the Helm value at a path.
 
-        This is also the case if other values switch off what the value configures.
+        This is also the case if other Helm values disable the part that the value configures.
         """
         places = [place for one in self.fields for place in (*one.places, *one.added)]
         return any(path[: len(one)] == one for one in (*places, *self.unused))
@@ -197,17 +197,17 @@ def _workload(
 
 
 def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[Path]]:
-    """Return the paths of a workload's containers in the Helm values: the enabled ones, and the disabled ones."""
+    """Return two lists of the paths of a workload's containers in the Helm values: enabled ones, and disabled ones."""
     each = [(*at, *one) for one in _all(plain_data.at(values, at), path)]
     off = [one for one in each if one != at and mapping(plain_data.at(values, one)).get("enabled") is False]
     return [one for one in each if one not in off], off
 
 
 def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield the value of each Helm key that one column of the table, such as ``enabled_by``, lists for a workload.
+    """Yield a pair for each Helm key that one column of the table ``charts.yaml`` lists for a workload: path and value.
 
-    Each item is the path of the key and its value. If the entry of the table ends with ``=`` and a text, the item has a
-    bool in place of the value: whether the value equals the text.
+    An example of a column is ``enabled_by``. If the entry in the table ends with ``=`` and a text, the pair has a bool
+    in place of the value: whether the value equals the text.
     """
     for text in row.get(column, ()):
         path, _, wanted = text.partition("=")
@@ -233,8 +233,8 @@ def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | 
 def _path(text: str, at: Path, container: Path | None = None) -> Path:
     """Return the full path in the Helm values for a text of the table ``charts.yaml``.
 
-    The text starts at the values of the container. With ``^`` it starts at those of the workload, and with ``/`` at the
-    top of all values.
+    The path in the text is relative to the values of the container. After ``^`` it is relative to those of the
+    workload, and after ``/`` to all values.
     """
     base: Path = () if text[0] == "/" else at if text[0] == "^" or container is None else container
     return (*base, *(step for step in text.lstrip("/^").split(".") if step))
@@ -256,7 +256,7 @@ def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
 def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifest:
     """Return a workload whose first container requests the given GPUs.
 
-    Limits that the container already has take precedence.
+    If the container already has limits, they take precedence.
     """
     if not gpus:
         return manifest
@@ -308,7 +308,7 @@ def _all(values: Any, path: str) -> list[Path]:
 
 
 def put(value: Any, path: Path, new: Any) -> Any:
-    """Return a copy of nested mappings and lists that has another value at a path of keys and indices."""
+    """Return a copy of nested mappings and lists in which ``new`` is the value at a path of keys and indices."""
     if not path:
         return new
     inner = put(plain_data.at(value, path[:1]), path[1:], new)

@@ -33,7 +33,7 @@ class Finding:
     code: str | None = None
 
     def about(self, origins: Sequence[int]) -> Finding:
-        """Return a copy of this finding that refers to manifests by index instead of to objects.
+        """Return a copy of this finding in which indices refer to manifests and not to objects.
 
         The indices differ, because each item of a List is an object but not a manifest.
 

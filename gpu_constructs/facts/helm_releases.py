@@ -102,7 +102,12 @@ def _release(
 
 
 def _chart_of_flux(manifest: Manifest, named: Named) -> str:
-    """Return the chart name of a HelmRelease, from its chart template or from the source object that it names."""
+    """Return the chart name of a HelmRelease of Flux, from its chart template or its source object.
+
+    Args:
+        manifest: HelmRelease.
+        named: Function that returns the object with a kind, namespace and name.
+    """
     spec = at(manifest, "spec")
     reference = mapping(spec.get("chartRef"))
     kind, home = str(reference.get("kind")), str(reference.get("namespace") or namespace_of(manifest))

@@ -90,9 +90,10 @@ def breaches(pod_spec: Mapping[str, Any], limit: Manifest) -> Iterator[Breach]:
 
 
 def _given(pod_spec: Mapping[str, Any], kind: object, resource: str) -> Iterator[tuple[str | None, str, object]]:
-    """Yield the amounts of a resource in a pod spec that an item of a LimitRange limits.
+    """Yield a tuple for each amount of a resource in a pod spec that an item of a LimitRange limits.
 
-    Each amount comes with the name of its container and its section, ``limits`` or ``requests``.
+    The tuple has the name of the container (None for the whole pod), the section (``limits`` or ``requests``) and the
+    amount.
     """
     for section in SECTIONS:
         if kind == "Container":
@@ -103,7 +104,7 @@ def _given(pod_spec: Mapping[str, Any], kind: object, resource: str) -> Iterator
 
 
 def _total(pod_spec: Mapping[str, Any], section: str, resource: str) -> str | None:
-    """Return the largest amount of a resource that the containers of a pod hold at the same time.
+    """Return the amount of a resource that Kubernetes counts for a whole pod, as text.
 
     Return None if no container sets an amount.
     """

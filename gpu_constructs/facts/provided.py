@@ -171,7 +171,7 @@ class Provided:
         is_workload: Whether the construct is a workload that only uses GPUs. If so, its declarations are assumptions
             about the cluster.
         components: Programs that the construct runs on the GPU nodes of the cluster.
-        is_alone: Whether the app must not have another construct that runs one of the programs in ``components``.
+        is_alone: Whether no other construct of the app may run one of the programs in ``components``.
         needs: Components that the app must also have, each with an instruction for the message.
         refuses: Components that the app must not have, each with the reason for the message.
         stages_driver_in: Folder on the nodes to which the construct copies the driver files for the GPU Operator.

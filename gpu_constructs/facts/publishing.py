@@ -47,7 +47,7 @@ def labels_of_rules(manifests: Iterable[Manifest]) -> Iterator[str]:
 
 
 def labels_of_pod(spec: Manifest) -> Iterator[str]:
-    """Yield the node labels that the programs in a pod publish. The images of its containers identify the programs."""
+    """Yield the node labels that the programs in a pod publish, which the images of the containers identify."""
     for container in containers(spec):
         repository = str(container.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
         yield from _BY_IMAGE.get(repository, ())

@@ -62,7 +62,7 @@ def readable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int]]:
 
 
 def _apart(manifest: Manifest) -> Iterator[Manifest]:
-    """Yield the items of a List as separate manifests. Yield any other manifest unchanged."""
+    """Yield the items of a List as separate manifests. For any other object, yield its manifest unchanged."""
     items, of = manifest.get("items"), _kind_of_items(manifest)
     if of is None:
         yield manifest
@@ -92,7 +92,7 @@ def _kind_of_items(manifest: Manifest) -> Manifest | None:
 
 
 def _cleaned(manifest: Manifest) -> Manifest:
-    """Return a copy of a manifest in which empty values replace values of a wrong type."""
+    """Return a copy of a manifest in which an empty value replaces each value of a wrong type."""
     api_version, kind = manifest["apiVersion"], manifest["kind"]
     if pod_specs.holds_pods(api_version, kind) or (kinds.group_of(api_version), kind) in _READ:
         made = {key: _part(key, value) for key, value in manifest.items()}

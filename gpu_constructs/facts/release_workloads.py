@@ -37,7 +37,7 @@ class ReleaseWorkloads:
     def uncounted(self, is_gpu: IsGpu) -> list[tuple[str, str]]:
         """Return the Helm values that request GPUs for pods that the library cannot count.
 
-        Each result has the path of the value and the name of the GPU resource.
+        Each result is a pair: the path of the value in the Helm values, and the name of the GPU resource.
         """
         row = row_of(self.release)
         if row is not None and not row["workloads"]:

@@ -25,7 +25,7 @@ _SETS = re.compile(r"/spec/runtimeClassName\b|\bruntimeClassName\)?['\"]?\s*:")
 def selects(selector: object, labels: Manifest) -> bool:
     """Check whether a label selector matches the given labels.
 
-    None matches nothing, and an empty selector matches everything.
+    If the selector is None, it matches nothing. An empty selector matches everything.
     """
     if not isinstance(selector, Mapping):
         return False
@@ -52,7 +52,7 @@ def sets_runtime_class(policy: Manifest) -> bool:
 
 
 def _mutations(spec: Manifest) -> Iterator[object]:
-    """Yield the parts of an admission policy that change pods."""
+    """Yield those parts of an admission policy that state how it changes pods."""
     yield spec.get("mutations")
     rules = spec.get("rules")
     for rule in rules if isinstance(rules, list) else ():
@@ -60,7 +60,7 @@ def _mutations(spec: Manifest) -> Iterator[object]:
 
 
 def selectors(policy: Manifest, bindings: Sequence[Manifest]) -> Selectors:
-    """Return the namespace selectors that restrict an admission policy.
+    """Return the namespace selectors that restrict where an admission policy applies.
 
     If the policy has exactly one binding, the selector of the binding also applies.
     """

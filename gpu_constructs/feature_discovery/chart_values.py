@@ -135,7 +135,7 @@ def node_feature_discovery(
 def _leaves_nodes_unmarked(read: Reading) -> bool:
     """Check whether the Helm values disable the NFD source ``custom``, which sets the label ``nvidia.com/gpu.present``.
 
-    If they do, add the chart's settings for the labels of PCI devices to the values, and warn.
+    If they do, also warn, and add the settings of the chart for the labels of PCI devices to the values.
     """
     path, config = "nfd.worker.config", read.get("nfd.worker.config") or {}
     core = config.get("core") or {}
@@ -152,7 +152,7 @@ def _leaves_nodes_unmarked(read: Reading) -> bool:
 
 
 def _drop_what_is_skipped(read: Reading, component: str) -> None:
-    """Remove the keys of a component's configuration file that the component ignores, and record a problem for each."""
+    """Remove the keys of a component's configuration file that the component ignores. Report a problem for each."""
     path, name = f"nfd.{component}.config", fields.snake(component)
     while True:
         try:
@@ -235,7 +235,7 @@ def _monitor(read: Reading) -> NfdPodMonitor | None:
 
 
 def _part(read: Reading, keyword: str, section: str, make: Callable[..., Any], **more: Any) -> Any:
-    """Return the options object that ``make`` creates from Helm values. Return None if the user sets no such values.
+    """Return the options object that ``make`` creates from Helm values. Return None if the values set no such options.
 
     Args:
         read: Helm values.
@@ -298,16 +298,16 @@ def _affinity(read: Reading, release: NodeFeatureDiscoveryRelease, at: str) -> A
 
 
 def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
-    """Return the option ``name`` with the default name of a ServiceAccount, or an empty dict.
+    """Return ``{"name": …}`` with the default ServiceAccount name if the component needs it, or an empty dict.
 
-    Only the master needs this default: if the Helm values disable the creation of its ServiceAccount and set no name.
+    Only the master needs it: if the Helm values disable the creation of its ServiceAccount and set no name.
     """
     is_own = part == "serviceAccount" and path.startswith("nfd.master.") and read.get(f"{path}.create") is False
     return {"name": _CHART} if is_own and f"{path}.name" not in read else {}
 
 
 def _of_budget(read: Reading, path: str) -> dict[str, Any]:
-    """Return the options of a disruption budget.
+    """Return the keyword arguments for the disruption budget of a component, from Helm values.
 
     If the Helm values set no number, ``min_available`` has the default of the chart.
     """

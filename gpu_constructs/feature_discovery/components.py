@@ -117,7 +117,10 @@ class NfdComponent(NfdOptions):
         ]
 
     def ports(self) -> dict[str, int | None]:
-        """Return the port numbers by option name. A port is None if the user does not set the option."""
+        """Return the port numbers by option name, such as ``metrics_port``.
+
+        A port is None if the user does not set it.
+        """
         members = ("port", "metrics_port", "health_port")
         return {member: getattr(self, member) for member in members if hasattr(self, member)}
 

@@ -56,7 +56,7 @@ def facts_of_files() -> Any:
 
 
 class Skipped(GpuConstructsError):
-    """The error for a part of a configuration file that has no effect in the program.
+    """The error for a part of a configuration file that the program ignores.
 
     Attributes:
         place: Dotted path of this part in the file.

@@ -155,7 +155,7 @@ def _value(owner: Any, path: str) -> Any:
 
 
 def _features(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield each feature that NFD rules use: its path in the configuration file, and its name."""
+    """Yield a pair for each feature (such as ``pci.device``) that NFD rules use: its path in the file, and its name."""
     if isinstance(value, Mapping):
         if isinstance(value.get("feature"), str):
             yield f"{field}.feature", value["feature"]

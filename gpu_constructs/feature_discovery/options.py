@@ -42,7 +42,9 @@ def known_flags(component: str) -> Mapping[str, str]:
 
 
 def flags(field: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the field path and the name of each flag. An argument that has no dash is the value of the flag before it.
+    """Yield a pair for each command-line flag: the path of the argument for messages, and the name of the flag.
+
+    An argument that has no dash is the value of the flag before it.
 
     Raises:
         GpuConstructsError: An argument is neither a flag nor the value of a flag.

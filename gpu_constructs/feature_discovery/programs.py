@@ -31,7 +31,7 @@ def facts_of(
     release: NodeFeatureDiscoveryRelease,
     namespace: str,
 ) -> Facts:
-    """Return the values to which rows of ``programs.yaml`` refer, by name.
+    """Return a dict of the values to which rows of the table ``programs.yaml`` refer.
 
     They are the options of the component, and values that depend on the options and the release.
 
@@ -83,7 +83,13 @@ def _owners(options: Facts, document: Facts, release: NodeFeatureDiscoveryReleas
 
 
 def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, Any]]:
-    """Return the RBAC rules of a component for the whole cluster or for its namespace, depending on ``scope``."""
+    """Return the RBAC rules of a component, as in a manifest, either for the whole cluster or for its namespace.
+
+    Args:
+        component: Options of the component.
+        facts: Values to which the rules in ``programs.yaml`` refer.
+        scope: ``cluster`` or ``namespace``.
+    """
     return [
         {
             "apiGroups": [row["group"]],

@@ -29,7 +29,7 @@ def check_operands(field: str, operands: Sequence[str], operator: str, kind: str
         field: Path of the values in messages.
         operands: Values of the expression.
         operator: Operator, such as ``In``.
-        kind: Form of the values that the operator compares: ``version``, or None for whole numbers.
+        kind: How the operator compares values: as versions (``version``), or as whole numbers (None).
 
     Raises:
         GpuConstructsError: The number of values is wrong, or the operator compares numbers and a value is not one.

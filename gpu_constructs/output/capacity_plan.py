@@ -44,7 +44,8 @@ class CapacityPlan(GpuConstruct):
     Emits no Kubernetes object. ``synth`` writes a report as an HTML page, a picture, text and JSON:
     ``reports/capacity-plan.html``, ``.svg``, ``.txt`` and ``.json``. Their folder is beside the manifests, and
     ``kubectl apply -f`` does not read it. ``app.synth()`` of cdk8s also fails, but writes no report. If a synth fails,
-    the earlier report does not change, like all files of dist/. ``plan`` then contains the new result.
+    it changes no file of dist/, so the report is that of an earlier synth. The attribute ``plan`` contains the new
+    result.
 
     Attributes:
         inventory: The GPU nodes.

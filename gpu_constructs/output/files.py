@@ -27,7 +27,7 @@ _NAMED = 3
 
 
 class _Call(NamedTuple):
-    """The Apps of one call of ``synth`` in this process, and the files that it wrote."""
+    """The record of one call of ``synth`` in this process: its Apps, and the files that it wrote."""
 
     root: Path
     is_single: bool
@@ -93,7 +93,7 @@ class OutputFiles:
         return self.root / name if self.is_single else self.root / name / outdir.name
 
     def problems(self) -> list[str]:
-        """Return the reasons why synth cannot write the files without an error or a loss of data."""
+        """Return texts with the reasons why ``synth`` cannot write the files, or would lose data of others."""
         blocked: dict[Path, str] = {}
         taken: dict[str, list[Path]] = defaultdict(list)
         others = [call for call in self._calls_near() if call.apps.isdisjoint(self.apps)]
@@ -170,7 +170,8 @@ class OutputFiles:
     def _earlier(self) -> tuple[list[Path], dict[str, list[Path]]]:
         """Return the files of earlier runs that this run does not write.
 
-        The result has two parts: the files of this program, and the files of each other program by its name.
+        The result is a pair: the list of the files of this program, and a dict with the files of each other program by
+        its name.
         """
         own: list[Path] = []
         others: dict[str, list[Path]] = defaultdict(list)
@@ -189,9 +190,9 @@ class OutputFiles:
         return sorted(own), {by: sorted(paths) for by, paths in others.items()}
 
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
-        """Yield each file that an earlier run can have written.
+        """Yield a pair for each file that an earlier run can have written: its path and a bool.
 
-        The second value of each pair is True if the file is outside the output folders of the Apps of this run.
+        The bool is True if the file is outside the output folders of the Apps of this run.
         """
         sides = [(folder, ending) for folder, endings in FOLDERS.items() for ending in endings]
         for outdir in self.outdirs:
@@ -206,7 +207,7 @@ class OutputFiles:
         """Yield files in the folder ``root`` that an earlier run can have written for one of its clusters.
 
         Args:
-            sides: Folders for files that are not manifests, each with an ending of the files in it.
+            sides: Pairs for files that are not manifests: the folder, and an ending of the names of its files.
         """
         beside = [f"{folder}/{depth}*{ending}" for folder, ending in sides for depth in ("", "*/")]
         for pattern in (*beside, f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
@@ -316,7 +317,7 @@ def _outcome_in_words(outcome: Mapping[str, Sequence[Path]]) -> list[str]:
 
 
 def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
-    """Check whether the run ``one`` of ``synth`` can remove files of the run ``other``.
+    """Check whether the run ``one`` of ``synth`` searches folders of the run ``other``, and may remove files there.
 
     A run with several clusters searches all folders below its root.
     """

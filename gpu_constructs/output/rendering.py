@@ -71,9 +71,9 @@ def render(
 ) -> Rendered:
     """Return the objects of all charts as plain data.
 
-    cdk8s runs in JavaScript, and the transfer of manifests to and from it is slow. This function therefore renders a
-    chart itself, in the order of cdk8s, if the chart contains only ``Manifest`` objects. cdk8s renders all other
-    charts. It renders them first, because this validates the whole app and determines the order of the objects.
+    cdk8s runs in JavaScript, and the transfer of manifests to and from it is slow. So this function renders a chart
+    itself, in the order of cdk8s, if the chart contains only ``Manifest`` objects. Before that, cdk8s renders all other
+    charts, which also validates the whole app and determines the order of the objects.
     """
     held: dict[Chart, list[ApiObject]] = {}
     for construct in constructs:
@@ -130,9 +130,12 @@ def order_without_dependencies(
 
 
 def _objects(chart: Chart, below: Sequence[ApiObject | Chart] | None, *, asks_cdk8s: bool) -> list[dict[str, Any]]:
-    """Return the objects of a chart as plain data.
+    """Return the objects of a chart as plain data. If the chart has only objects of this library, do not call cdk8s.
 
-    The function does not call cdk8s if the chart contains only objects of this library.
+    Args:
+        chart: Chart.
+        below: Objects of the chart, in their order.
+        asks_cdk8s: Whether cdk8s may change metadata of the objects, so that the function must call it.
     """
     if below is None:
         below = [made for made in DependencyGraph(chart.node).topology() if isinstance(made, ApiObject | Chart)]
@@ -151,7 +154,7 @@ def changes_metadata(app: App) -> bool:
 
 
 def unwrapped(error: RuntimeError) -> list[str]:
-    """Return the messages of an error of cdk8s during rendering, without the texts that the JavaScript bridge adds.
+    """Return the messages of an error of cdk8s during rendering, without the texts that jsii adds.
 
     If cdk8s called Python code and this code raised an exception, raise that exception again, because its traceback is
     the most useful one.

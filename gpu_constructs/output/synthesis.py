@@ -217,10 +217,7 @@ def _warnings_of_constructs(apps: Sequence[App]) -> list[str]:
 
 
 def _heeded(of_constructs: Sequence[str], warnings: Sequence[str]) -> list[str]:
-    """Return the warnings that count as errors if the user sets ``strict``.
-
-    A warning that a filter of Python ignores does not count.
-    """
+    """Return those warnings that count as errors in strict mode, which are those that no filter of Python ignores."""
     return [*of_constructs, *(warning for warning in warnings if not is_ignored(warning))]
 
 

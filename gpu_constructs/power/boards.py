@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def check_boards(requests: Sequence[PowerRequest], names: Sequence[str], *, out_of_range: OutOfRange) -> list[str]:
     """Return warnings about power limits that a board does not allow, or that are above its default limit.
 
-    A limit by name, or for all other GPUs, applies to each board that it selects. The library does not know the board
-    of a GPU that a limit selects by UUID, PCI bus ID or index. Such a limit causes a warning only if no board allows
-    it.
+    The function compares a limit by name, or a limit for all other GPUs, with each board that it selects. If a limit
+    selects a GPU by UUID, PCI bus ID or index, the board of this GPU is unknown. Such a limit causes a warning only if
+    no board allows it.
 
     Args:
         requests: Power limits, in order of precedence.

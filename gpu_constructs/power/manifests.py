@@ -38,7 +38,7 @@ def power_limit(
     settings: AgentSettings,
     textfile_directory: str | None,
 ) -> dict[str, dict[str, Any]]:
-    """Return the ConfigMap with the script and the DaemonSet that runs it, by construct ID."""
+    """Return the ConfigMap with the script that sets power limits, and the DaemonSet that runs it, by construct ID."""
     script = shell_script("gpu_constructs.power", "power_limit.sh")
     selector = selector_labels(name=NAME, instance=instance, component="power-limit")
     metadata = {"name": name, "namespace": namespace, "labels": object_labels(selector)}
@@ -83,7 +83,7 @@ def _limits(requests: Sequence[PowerRequest]) -> dict[str, str]:
 
 
 def _volumes(name: str, textfile_directory: str | None) -> _Volumes:
-    """Return each volume of the pods together with its mount, by name."""
+    """Return the volumes of the pods by name, each as a pair of the volume source and the volume mount."""
     volumes: _Volumes = {
         "script": (
             {"configMap": {"name": name, "defaultMode": SCRIPT_MODE}},

@@ -97,8 +97,7 @@ class PowerLimit(GpuObject):
             out_of_range: Treatment of a limit that a board does not allow. ``clamp``, the default, sets the nearest
                 limit that the board allows. ``refuse`` reports an error.
             gpu_models: Names of the boards in the cluster, as ``nvidia-smi`` prints them. The library checks that these
-                boards allow the limits. The pods do not use this list, because they get the allowed limits from the
-                driver.
+                boards allow the limits. The pods ignore this list, because the driver tells them the allowed limits.
             persistence_mode: Whether the driver stays loaded while no program uses the GPU, so that the limit stays.
                 True by default.
             restore_on_exit: Whether a pod restores the default limit of each board when it stops. False by default,

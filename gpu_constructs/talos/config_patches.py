@@ -238,7 +238,7 @@ def _check_kind(field: str, kind: object, platform: Talos) -> None:
 
 
 def _deletions(field: str, value: Any, path: tuple[str, ...] = (), *, in_item: bool = False) -> Iterator[Deletion]:
-    """Yield the path of each value and each list item that a patch deletes with ``$patch: delete``.
+    """Yield an item for each value and each list item that a patch deletes with ``$patch: delete``, with its path.
 
     Raises:
         GpuConstructsError: If Talos would reject the ``$patch`` key, or would also drop other keys because of it.
@@ -323,7 +323,7 @@ def _check_agrees(field: str, ours: Any, theirs: Any, path: tuple[str, ...]) -> 
 
 
 def _spelt(key: str, path: tuple[str, ...]) -> str:
-    """Return the name of a kernel parameter with dots in place of slashes, as the kernel writes it."""
+    """Return the name of a kernel parameter with dots in place of slashes, such as ``net.core.bpf_jit_harden``."""
     return key.replace("/", ".") if path[-1:] in (("sysctls",), ("params",)) else key
 
 

@@ -269,9 +269,9 @@ class TalosGpuNode(GpuConstruct):
 
 
 def _comment(node: TalosGpuNode, image: str | None, further: int) -> str:
-    """Return the comment at the top of the file of a node.
+    """Return the comment at the top of the machine configuration file of a node.
 
-    It contains the installer image and the names of the further patches, for which the documents have no fields.
+    It contains the installer image and the names of the files with further patches, for which the file has no fields.
     """
     image = (
         installer_image_of(node.machine_config)

@@ -82,16 +82,18 @@ def driver_version(platform: Talos, branch: Branch) -> str | None:
 
 
 def driver_branch(platform: Talos, branch: Branch) -> int:
-    """Return NVIDIA's number of a driver branch, such as 570. All releases of a Talos line have the same number."""
+    """Return the version number of a driver branch, such as 570.
+
+    All releases of a Talos release line have the same number.
+    """
     return int(_of_line(platform)[0][branch].partition(".")[0])
 
 
 @dataclass(frozen=True)
 class _Support:
-    """The kernel module types and the driver branches that support a GPU architecture.
+    """The range of kernel module types and driver branches that support a GPU architecture.
 
-    If the first branch or the last branch is None, the supported releases of Talos have no such limit for the
-    architecture.
+    None for the first or the last branch means that the supported releases of Talos do not limit it.
     """
 
     kernel_module_types: tuple[KernelModuleType, ...] = ("open", "proprietary")
@@ -206,7 +208,7 @@ def _is_driven(platform: Talos, branch: Branch, support: _Support) -> bool:
 
 
 def replacement(image: str) -> str:
-    """Return the keyword of ``TalosGpuNode`` to use instead of an image under ``machine.install.extensions``."""
+    """Return the keyword of ``TalosGpuNode`` that replaces an image in the list ``machine.install.extensions``."""
     name = re.split(r"[:@]", image.rpartition("/")[2])[0]
     for branch in BRANCHES:
         name = name.removesuffix(f"-{branch}")

@@ -24,7 +24,7 @@ _DEFAULT_RUNTIME = """\
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSettings:
-    """Settings of a GPU node. They do not depend on the format of its machine configuration."""
+    """The settings of a GPU node, in a form that is independent of the Talos release."""
 
     kernel_modules: Sequence[KernelModule]
     sysctls: Mapping[str, str]
@@ -92,7 +92,10 @@ def is_deletion(value: object) -> bool:
 
 
 def cleared(value: Any) -> Any:
-    """Return the values that a patch sets. A deleted value becomes None, and deleted list items are absent."""
+    """Return a copy of a patch without ``$patch`` directives.
+
+    A deleted value becomes None, and deleted list items are absent.
+    """
     if isinstance(value, Mapping):
         return None if is_deletion(value) else {key: cleared(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -128,7 +131,7 @@ def node_labels_of(documents: Sequence[Document]) -> dict[str, str]:
 
 
 def node_taints_of(documents: Sequence[Document]) -> dict[str, str]:
-    """Return the values of ``machine.nodeTaints`` (or of the newer KubeNodeConfig) by the key of the taint."""
+    """Return the values of ``machine.nodeTaints`` (or, since Talos 1.14, of KubeNodeConfig) by the key of the taint."""
     return _mapping_at(documents, {None: "machine.nodeTaints", "KubeNodeConfig": "taints"})
 
 

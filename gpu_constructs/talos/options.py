@@ -141,9 +141,10 @@ def check_node_labels(field: str, labels: Mapping[str, str], role: Role) -> None
 
 
 def labels_of_node(labels: Mapping[str, str], *, operator_validator: bool) -> dict[str, str]:
-    """Return the labels of the node.
+    """Return the labels of the node, as the user sets them.
 
-    If the validator of the GPU Operator must not run on the node, the result also contains the label that keeps it off.
+    If ``operator_validator`` is False, the result also contains the label that keeps the validator of the GPU Operator
+    off the node.
     """
     if operator_validator:
         return dict(labels)
