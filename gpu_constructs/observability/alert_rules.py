@@ -270,7 +270,7 @@ def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[
 
 
 def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return a regular expression for XIDs, the error numbers of the NVIDIA driver, for each XID alert.
+    """Return the regular expression of each alert about XIDs (error numbers of the driver), by name in queries.
 
     The last alert fires for all XIDs that ``xid.others`` does not match. ``xid.others`` matches the XIDs of the other
     two alerts, and XIDs that are not faults.
@@ -338,7 +338,7 @@ def _boards(series: GpuSeries, request: Any, before: Sequence[Any]) -> list[str]
 
 
 def _choice(series: GpuSeries, request: Any) -> tuple[str, str]:
-    """Return the metric label that identifies the GPUs of a power limit, and the regular expression for its value."""
+    """Return (metric label, regular expression for its value), which selects the GPUs of a power limit."""
     if request.target == "uuid":
         # This exporter omits the prefix "GPU-". Source:
         # utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata.

@@ -107,7 +107,7 @@ class DcgmSettings:
 
     @property
     def rules(self) -> list[dict[str, list[str]]]:
-        """RBAC rules that let the exporter read objects from the API server."""
+        """RBAC rules that let the exporter read objects from the API server; empty if it needs none."""
         return self.mapping.rules() if self.mapping else []
 
     @property
@@ -122,7 +122,7 @@ def exporter_rights(*, is_profiled: bool) -> Rights:
 
 
 def check_address(field: str, given: str) -> None:
-    """Raise an error unless a text is a ``host:port`` address of a hostengine."""
+    """Raise an error unless a text is a ``host:port`` address of a hostengine (a DCGM server)."""
     refuse_if(not _ADDRESS.match(given), field, "be 'host:port'", given)
     fields.port_number(f"port of {field}", int(given.rpartition(":")[2]))
 

@@ -90,7 +90,7 @@ def dashboard(
 
 
 class _Board:
-    """A builder of the variables and panels of the dashboard for one exporter."""
+    """A builder for the Grafana variables and panels of the dashboard of one exporter."""
 
     def __init__(self, series: GpuSeries, datasource: Mapping[str, str], kube_state_metrics: bool) -> None:
         self._series = series
@@ -129,7 +129,7 @@ class _Board:
                 yield self._panel(panel, queries, terms)
 
     def _queries(self, panel: Mapping[str, Any], terms: Terms) -> Iterator[_Query]:
-        """Yield the queries of a panel for which the exporter has the metrics."""
+        """Yield the queries of a panel, without those whose metrics the exporter does not have."""
         exported = self._series.metrics | {self._anchor}
         for letter, given in zip(_LETTERS, panel.get("queries") or panel.get("columns") or (), strict=False):
             described = given if isinstance(given, Mapping) else {"query": given}

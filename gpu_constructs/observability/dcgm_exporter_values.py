@@ -251,8 +251,8 @@ def _mounts(read: Reading) -> tuple[list[Mount], dict[str, str]]:
 def _kept(read: Reading, given: Sequence[Mount], own_mount: str) -> Iterator[Mount]:
     """Yield the volume mounts in the Helm values that the exporter needs, without the mount of the list of metrics.
 
-    The library mounts the list of metrics itself. The function records a problem for each mount that the library cannot
-    support.
+    The library mounts the list of metrics itself (``own_mount``). The function adds a problem for each mount that the
+    library cannot convert.
     """
     for mount in given:
         if mount.path in (POD_RESOURCES, "/tmp"):

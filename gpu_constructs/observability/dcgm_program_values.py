@@ -36,7 +36,7 @@ def of_chart(read: Reading) -> ExporterRelease:
 
 
 def chart_list(read: Reading) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the volume and the volume mount that the Helm chart creates for its list of metrics."""
+    """Return the pod volume and the volume mount that the Helm chart creates for its list of metrics."""
     name, file = "exporter-metrics-volume", of_chart(read).chart_file
     return (
         {"name": name, "configMap": {"name": CHART_MAP, "items": [{"key": _KEY, "path": file}]}},
@@ -62,7 +62,7 @@ def chart_metrics(release: str) -> tuple[Metric, ...]:
 def listed_metrics(
     read: Reading, program: FlagValues, mounts: Sequence[Mount], namespace: str, *, can_profile: bool
 ) -> tuple[str | list[Metric] | MetricsConfigMap, str]:
-    """Return the list of metrics that the exporter reads, and the path of the mount that exists only for this list.
+    """Return a pair: the list of metrics that the exporter reads, and the path of the mount that exists only for it.
 
     Args:
         read: Helm values.
@@ -121,10 +121,10 @@ def _from_api(read: Reading, path: str, reference: str, namespace: str, can_prof
 def _from_file(
     read: Reading, program: FlagValues, mounts: Sequence[Mount], can_profile: bool
 ) -> tuple[_Listed | None, str]:
-    """Return the metrics in the file that the exporter reads, and the mount path of this file.
+    """Return a pair: the metrics in the file that the exporter reads, and the mount path of this file.
 
-    The first result is None if the file is the one that the Helm chart creates. The mount path is empty if the file is
-    part of the image.
+    The metrics are None if the file is the one that the Helm chart creates. The mount path is empty if the file is part
+    of the image.
     """
     path, file = program.get("collectors", ("arguments", _DEFAULT_FILE))
     around = [mount for mount in mounts if f"{file}/".startswith(f"{mount.path.rstrip('/')}/")]
@@ -170,7 +170,10 @@ def _key_of(file: str, mount: Mount) -> tuple[str, str]:
 
 
 def _custom(read: Reading, text: str) -> tuple[Metric, ...]:
-    """Return the metrics in a CSV as the exporter reads them. Skip lines with which the exporter would exit."""
+    """Return the metrics in a CSV text as the exporter reads them, and omit lines at which the exporter would exit.
+
+    The function reports a problem for each omitted line.
+    """
     first = next((line for line in text.splitlines() if line.strip()), "")
     indent = first[: len(first) - len(first.lstrip(" "))]
     found: dict[str, Metric] = {}

@@ -40,8 +40,8 @@ class Program:
         port_name: Name of the port, which scrape objects use.
         resources: Default resource requests and limits.
         user: User ID of pods that do not need root.
-        variables: Environment variables that only this library sets, each with the keyword to set instead. An empty
-            text means that no keyword exists. ``nothing`` means that the variable would remove labels from the series.
+        variables: Environment variables that the user must not set, each with the keyword to set instead. The text is
+            empty if no keyword exists, and ``nothing`` if the variable would remove labels from the series.
     """
 
     name: str
@@ -244,7 +244,7 @@ def daemonset(
         exporter: The exporter.
         pods: Pod settings of the exporter.
         container: Fields of the container, except its port and its volume mounts.
-        own: Volumes that this library adds, by mount path.
+        own: Volumes that the construct needs, besides those of the user, by mount path.
         checksums: Pod annotations with checksums of the configuration. If one changes, Kubernetes replaces the pods.
         more: Further fields of the pod spec.
 

@@ -48,7 +48,7 @@ class Query(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Names of the Prometheus labels that identify a GPU, in the order in which every query uses them."""
+    """Names of the Prometheus labels that identify a GPU, in the order in which all queries list them."""
 
     node: str
     gpu: str
@@ -61,13 +61,13 @@ class GpuSeries:
     """The series that one exporter produces.
 
     Attributes:
-        dialect: Family of the metric names: ``dcgm`` (DcgmExporter) or ``nvidia_smi`` (NvidiaGpuExporter).
+        dialect: Origin of the metric names: ``dcgm`` (DcgmExporter) or ``nvidia_smi`` (NvidiaGpuExporter).
         job: Value of the label ``job``. None if it is unknown, because an object outside of this library scrapes the
             exporter.
         metrics: Names of the exported metrics.
         labels: Names of the labels that identify a GPU.
-        pods: Number of pods that the series of a shared GPU name. ``none``: no pod. ``one``: one pod, even if several
-            pods share the GPU. ``all``: each pod that shares the GPU has its own series.
+        pods: Which pods the series name. ``none``: no pod. ``one``: only one pod, even if several pods share the GPU.
+            ``all``: each pod that shares the GPU has its own series.
         scrape_interval_seconds: Time between two scrapes, in seconds. 30 if it is unknown.
     """
 
@@ -214,7 +214,7 @@ def dcgm_series(
         job: Value of the label ``job``. None if it is unknown.
         metrics: Exported DCGM fields, except those that only add a label.
         hostname_label: Label with the name of the node: ``Hostname`` or ``hostname``, depending on the release.
-        pods: Number of pods that the series of a shared GPU name; see ``GpuSeries``.
+        pods: Which pods the series of a shared GPU name; see ``GpuSeries.pods``.
         scrape_interval_seconds: Time between two scrapes, in seconds.
     """
     return GpuSeries(

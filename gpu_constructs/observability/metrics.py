@@ -128,10 +128,10 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
 @cache
 def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
-    """Return the metric for each known DCGM field, with the name of a predefined list of metrics.
+    """Return a dict by name of a DCGM field.
 
-    The keys of the result are the names of the fields. Several lists can contain a field, and the name is that of the
-    shortest one. The name is None if the release of the exporter does not know the field.
+    A value is a pair: the metric, and the name of a predefined list of metrics. If several lists contain a field, the
+    name is that of the shortest one. It is None if the release of the exporter does not know the field.
     """
     number = release_number(release)
     found: dict[str, tuple[Metric, str | None]] = {}
@@ -282,7 +282,7 @@ def chosen_metrics(
     *,
     known_as: str,
 ) -> tuple[tuple[Metric, ...], bool]:
-    """Return the metrics to export, and whether the exporter needs DCGM's profiling module for them.
+    """Return a pair: the metrics to export, and whether the exporter needs DCGM's profiling module for them.
 
     Args:
         given: Name of a list, metrics or DCGM fields, or a ConfigMap with a list of the user.

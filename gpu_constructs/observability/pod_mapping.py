@@ -232,7 +232,10 @@ def check_release(mapping: PodMapping, release: str) -> None:
 
 
 def _for_sharing(sharing: Sharing | None, release: str) -> PodMapping:
-    """Return the pod mapping options for a sharing strategy, without options that the release does not support."""
+    """Return the pod mapping options (labels that name the pod of a GPU) for a sharing strategy.
+
+    The result omits options that the release does not support.
+    """
     if sharing is None or sharing.strategy == "none":
         return PodMapping()
     renamed = {sharing.resource_name(resource) for resource in sharing.resources}

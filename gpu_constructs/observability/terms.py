@@ -27,11 +27,11 @@ _NAME = re.compile(r"<([A-Za-z][\w.]*)>")
 
 
 class NoAnswer(Exception):
-    """The error for a template that needs a metric that the exporter does not have."""
+    """The error for a query template that needs a metric that the exporter does not have."""
 
 
 class Terms:
-    """Replaces the names in templates for one exporter, and records the metrics that the result uses.
+    """A renderer of PromQL templates for one exporter, which also records the metrics that the result uses.
 
     Args:
         series: Series of the exporter.
@@ -67,7 +67,7 @@ class Terms:
         values: Mapping[str, Any] | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Terms:
-        """Return a copy that has additional terms, texts and facts."""
+        """Return a copy with additional entries in ``table``, ``values`` and ``facts``."""
         other = copy(self)
         other._table = {**self._table, **(table or {})}
         other._values = {**self._values, **(values or {})}

@@ -238,9 +238,9 @@ class Guard:
         return volumes
 
     def probe(self, path: str, port: str, *, period: int, failures: int) -> dict[str, Any]:
-        """Return a probe with which the kubelet queries an HTTP path of the exporter.
+        """Return a probe, as in a manifest, with which the kubelet queries an HTTP path of the exporter.
 
-        If the exporter would reject the kubelet, the probe only opens a TCP connection.
+        If the exporter rejects clients without a password or certificate, the probe only opens a TCP connection.
         """
         # The kubelet has neither a password nor a certificate.
         can_ask = self.basic_auth is None and not (self.tls and self.tls.requires_client_certificate)

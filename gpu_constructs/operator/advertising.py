@@ -51,7 +51,7 @@ def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
 
 
 def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
-    """Return each extended resource that the operator's device plugin advertises, with the way in which pods share it.
+    """Return a dict from each extended resource that the operator's device plugin advertises to how pods share it.
 
     If the library does not know the configuration file, return all resources that the plugin can advertise.
     """
@@ -64,7 +64,7 @@ def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, S
 
 
 def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRelease) -> tuple[GpuOffer, ...]:
-    """Return for each device plugin configuration its extended resources, how pods share them, and its nodes."""
+    """Return a ``GpuOffer`` for each configuration of the device plugin: resources, their sharing, and nodes."""
     # The default of the chart is single. The operator passes it to the plugin, and it overrides the file.
     strategy = cast(MigStrategy, at(values, "mig.strategy", "single"))
     pods = dict.fromkeys(configs.configs, _plugin_pods(values))
@@ -72,10 +72,9 @@ def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRel
 
 
 def _plugin_pods(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of the pod spec that decide on which nodes the pods of the device plugin run.
+    """Return the fields of the device plugin's pod spec that decide where its pods run, such as ``tolerations``.
 
-    Source:
-        NVIDIA/gpu-operator@v26.7.0:assets/state-device-plugin/0500_daemonset.yaml, controllers/state_manager.go
+    Source: NVIDIA/gpu-operator@v26.7.0:assets/state-device-plugin/0500_daemonset.yaml, controllers/state_manager.go
     """
     # The operator sets the label of the node selector itself, except on nodes with these labels.
     kept_off = [{"key": "nvidia.com/gpu.deploy.operands", "operator": "NotIn", "values": ["false"]}]
@@ -128,7 +127,7 @@ def provided(
     further_namespaces: tuple[str, ...],
     has_bridge: bool,
 ) -> Provided:
-    """Return the facts about the operator that the checks of other constructs use, such as its node labels.
+    """Return the effects of the operator on the cluster, such as its node labels, for the checks of other constructs.
 
     Args:
         values: Values of the chart.

@@ -42,9 +42,10 @@ check_driver_version = fields.matching(r"[0-9]+(\.[0-9]+)+\Z", "be a driver vers
 
 
 def modules(given: Sequence[str] | None) -> str | None:
-    """Return the names of the required kernel modules as a text for the script of the bridge.
+    """Return the names of the required kernel modules, separated by spaces, for the script of the validation bridge.
 
-    Return None if the default of the script applies.
+    The bridge is a DaemonSet that lets the pods of the GPU Operator start on Talos. Return None if the default of the
+    script applies.
     """
     if given is None:
         return None
@@ -68,7 +69,10 @@ def modules(given: Sequence[str] | None) -> str | None:
 
 
 def devices(given: Sequence[str]) -> str:
-    """Return the names of the required character devices as a text for the script of the bridge."""
+    """Return the names of the required character devices, separated by spaces, for the script of the validation bridge.
+
+    The bridge is a DaemonSet that lets the pods of the GPU Operator start on Talos.
+    """
     names = [name.removeprefix("/dev/") for name in given]
     fields.refuse_first(
         (
@@ -81,9 +85,9 @@ def devices(given: Sequence[str]) -> str:
 
 
 def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders: str | None) -> dict[str, str]:
-    """Return the directories that the strategy ``stage`` needs, by the variable with which the script gets each one.
+    """Return the node directories that the strategy ``stage`` needs, by the name of their variable in the script.
 
-    The result is empty for the strategy ``markers``.
+    With this strategy, the validation bridge copies the driver files to a folder. For ``markers``, the result is empty.
     """
     if strategy == "stage":
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
@@ -155,7 +159,7 @@ _check_path = fields.matching(
 
 
 def script(strategy: Strategy) -> str:
-    """Return the shell script of a strategy: the part for this strategy, then the part for all strategies."""
+    """Return the shell script of the validation bridge for a strategy, ``stage`` (copy driver files) or ``markers``."""
     own = shell_script("gpu_constructs.operator", f"validation_bridge_{strategy}.sh")
     shared = shell_script("gpu_constructs.operator", "validation_bridge.sh")
     return own + shared.partition("\n")[2]
@@ -173,7 +177,7 @@ def manifests(
     resources: Mapping[str, Any],
     interval_seconds: int,
 ) -> dict[str, dict[str, Any]]:
-    """Return the ConfigMap and the DaemonSet of the bridge, by construct ID.
+    """Return the ConfigMap and the DaemonSet of the validation bridge, by construct ID.
 
     Args:
         id: Construct ID of the bridge.
@@ -182,7 +186,7 @@ def manifests(
         variables: Variables of the script. If a variable is empty, the script uses its own default.
         directories: Directories of the host, by variable of the script.
         placed: Fields of the pod spec that decide on which nodes the pods run.
-        image: Image with a shell.
+        image: Image of the container, which must have a shell.
         resources: Requests and limits of the container.
         interval_seconds: Time between two checks, in seconds.
     """
@@ -240,7 +244,7 @@ def manifests(
 
 
 def _mounts(written: Mapping[str, str], read: Mapping[str, str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the volume and the mount of each host directory, by name of the volume.
+    """Return the volume source and the volume mount of each host directory, as pairs by name of the volume.
 
     The host path volumes of read-only directories set no ``type``, because the kubelet of Talos would check the type in
     its own container. Their mount paths differ from the paths on the node. Otherwise, the shell in the container would

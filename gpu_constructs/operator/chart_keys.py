@@ -55,9 +55,10 @@ _OPERANDS = frozenset(
 
 @cache
 def _read_by(release: str, *, with_dead: bool = False) -> Mapping[str, None]:
-    """Return the keys and sections that a release of the chart reads, in the order of ``chart_keys.yaml``.
+    """Return the dotted keys and the sections that a release of the chart reads, in the order of ``chart_keys.yaml``.
 
-    The values of the returned dict are None.
+    The result is a dict whose values are all None. If ``with_dead`` is True, it also contains keys that the chart reads
+    without an effect.
     """
     read = [path for path, key in KEYS.items() if release in key.releases and (with_dead or not key.why_not)]
     sections = [path[:dot] for path in read for dot, letter in enumerate(path) if letter == "."]
@@ -70,7 +71,8 @@ class KeyProblem(NamedTuple):
     Attributes:
         path: Dotted path of the key.
         message: Message about the key.
-        is_ignored: Whether the chart ignores the key, and has no similar key. False by default.
+        is_ignored: Whether the chart ignores the key, and the user did not mean a similar key of the chart. False by
+            default.
     """
 
     path: str
@@ -157,9 +159,9 @@ def _unknown(path: str, value: Any, release: GpuOperatorRelease) -> KeyProblem:
 
 
 def _way_out(path: str, value: Any, release: GpuOperatorRelease) -> tuple[str, bool]:
-    """Return the advice for a key that the chart does not read, and whether the caller can ignore the key.
+    """Return a pair: the advice for a key that the chart does not read, and whether the library can drop the key.
 
-    The second result is False if a key of the chart has a similar name, because the user then probably meant that key.
+    The library cannot drop it if a key of the chart has a similar name, because the user probably meant that key.
     """
     section, _, name = path.rpartition(".")
     known = _read_by(release.behaves_like)

@@ -52,9 +52,9 @@ def chart_values(
 def _without_contradictions(
     values: Any, release: versions.GpuOperatorRelease, platform: Platform, problems: Problems
 ) -> Any:
-    """Return the values without keys that contradict another key, the platform or the operator.
+    """Return the Helm values without keys that contradict another key, the platform or the operator.
 
-    The function adds each of these keys to ``problems``.
+    The function adds a problem to ``problems`` for each of these keys.
     """
     derived = operator_values.of_platform(platform, driver_install_dir=None, has_bridge=False)
     while True:

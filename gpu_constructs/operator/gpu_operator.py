@@ -304,7 +304,7 @@ def _told(
     stated: Mapping[str, Any],
     keywords: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the Helm values for the chart: the checked and merged values of the platform, the keywords and the user.
+    """Return the Helm values for the chart: those of the platform, of the keywords and of the user, merged and checked.
 
     Warn about values that are probably a mistake.
 
@@ -313,10 +313,10 @@ def _told(
         delivery: Method by which the chart reaches the cluster.
         platform: Platform of the cluster.
         release: Release of the operator.
-        bridge: Validation bridge of the cluster; None if it has none.
+        bridge: ``ValidationBridge`` of the cluster; None if it has none.
         own: Helm values that the user passes as ``values``.
         stated: Helm values that result from keywords.
-        keywords: Keyword that sets each key, by dotted key.
+        keywords: Keyword of ``GpuOperator`` that sets a Helm key, by dotted key.
     """
     staged, has_bridge = bridge.driver_install_dir if bridge else None, bridge is not None
     derived = operator_values.of_platform(platform, driver_install_dir=staged, has_bridge=has_bridge)

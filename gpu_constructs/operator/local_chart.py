@@ -37,10 +37,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None) -> list[Manifest]:
-    """Return the rendered objects of the chart. Objects have a namespace unless they are cluster-scoped.
+    """Render a local copy of the chart with ``helm template``. Return the objects.
 
-    The output omits hooks, because ``kubectl apply`` would run them in no order. One of them removes the labels of Node
-    Feature Discovery from all nodes. ``without_hooks`` disables the two settings that need hooks.
+    Each object that is not cluster-scoped has a namespace. The result omits hooks, because ``kubectl apply`` would run
+    them in no order. One of them removes the labels of Node Feature Discovery from all nodes. ``without_hooks``
+    disables the two settings that need hooks.
 
     Args:
         delivery: Paths of the chart and the program.
@@ -51,8 +52,7 @@ def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None
         GpuConstructsError: A missing chart or program, a chart of another release, a chart that does not render or that
             renders hooks, an object without a name, a duplicate object, or values that need hooks.
 
-    Source:
-        NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/templates
+    Source: NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/templates
     """
     check_release_name(release.name)
     chart, executable = delivery.options["chart"], delivery.options["executable"]
@@ -120,7 +120,7 @@ def _chart_file(path: Path) -> str | None:
 
 
 def _cluster(kubernetes: str | None) -> list[str]:
-    """Return the ``helm`` flags with facts that the chart would otherwise read from the cluster."""
+    """Return ``helm template`` flags with facts that the chart would otherwise read from the cluster."""
     if kubernetes is None:
         return []
     major, minor, *patch = kubernetes.split(".")

@@ -86,7 +86,7 @@ def manifests(delivery: Made, release: Release) -> list[Manifest]:
 
 
 def namespaces_of_others(delivery: Made, namespace: str) -> tuple[str, ...]:
-    """Return the namespaces that the app uses but does not create.
+    """Return the namespaces that the objects of a delivery use although the app does not create them.
 
     With Argo CD, these are the namespace of the Application and, if Argo CD creates it, the namespace of the operator.
     With Flux, this is the namespace of the Flux objects, unless it is also the namespace of the operator.
@@ -194,7 +194,7 @@ def _dependency(release: str) -> dict[str, str]:
 
 
 def _published(where: str, options: Mapping[str, Any], chart_version: str) -> str:
-    """Return the version of the chart as the source (Helm repository or registry) spells it, such as ``v26.7.0``."""
+    """Return the version of the chart in the form of the source (Helm repository or registry), such as ``v26.7.0``."""
     release = chart_version.removeprefix("v")
     if options["source"] == NVIDIA_OCI and versions.comparable(release) < versions.comparable(FIRST_IN_NVIDIA_OCI):
         raise GpuConstructsError(

@@ -146,7 +146,7 @@ def _check_overridden(config: PluginConfig, name: str) -> None:
 
 
 def configs_of_text(section: Mapping[str, Any], release: DevicePluginRelease) -> tuple[Configs | None, list[str]]:
-    """Return the configurations that the user wrote as text, and warnings about them.
+    """Return the device plugin configurations that Helm values contain as text, and warnings about them.
 
     Args:
         section: Values below ``devicePlugin.config``.

@@ -42,7 +42,7 @@ def of_platform(platform: Platform, *, driver_install_dir: str | None, has_bridg
             them.
         driver_install_dir: Folder to which a ``ValidationBridge`` copies the driver files for the validator. None: no
             copies.
-        has_bridge: Whether a bridge replaces the checks of the validator.
+        has_bridge: Whether the cluster has a ``ValidationBridge``.
     """
     directory = driver_install_dir or platform.driver_install_dir
     decided = {
@@ -72,7 +72,7 @@ def of_keywords(
         device_list_strategy: Strategies of the device plugin. Empty: the operator decides.
         configs: Configurations of the device plugin for config-manager.
         mig_strategy: MIG strategy. None: ``single``, the default of the chart.
-        switches: Values of the switches by keyword. None: the default of the chart.
+        switches: Values of the keywords that are True, False or None, by keyword. None: the default of the chart.
     """
     stated: Values = {SWITCHES[keyword]: is_on for keyword, is_on in switches.items()}
     if tolerations:
@@ -117,7 +117,7 @@ def _nested(flat: Mapping[str, Any]) -> Values:
 
 
 def keywords_of(stated: Mapping[str, Any], *, config: str, mig_strategy: str) -> dict[str, str]:
-    """Return the keyword of ``GpuOperator`` that set each dotted key of the Helm values, for messages.
+    """Return a dict from each dotted Helm key to the keyword of ``GpuOperator`` that set it, for messages.
 
     Args:
         stated: Helm values that the keywords set.

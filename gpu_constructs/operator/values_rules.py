@@ -51,7 +51,7 @@ _STATES: Mapping[str, Callable[[Any], bool]] = {
 
 
 class _Seen:
-    """The values of the user, merged over the defaults of the chart."""
+    """The Helm values of the user, merged over the defaults of the chart, with data for the rules."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class _Seen:
         return next((name for known, name in self._keywords.items() if f"{path}.".startswith(f"{known}.")), "")
 
     def off(self, path: str) -> str:
-        """Return the word for false in a message: ``False`` if a keyword sets the key, ``false`` for Helm values."""
+        """Return how messages write false for a key: ``False`` if a keyword sets it, ``false`` for Helm values."""
         return "False" if self.keyword(path) else "false"
 
     def said(self, row: Row) -> str | None:
@@ -115,8 +115,8 @@ def check_rules(
         values: Values for the chart that passed ``check_keys``.
         release: Release of the operator.
         platform: Platform of the cluster.
-        driver_install_dir: Expected value of ``hostPaths.driverInstallDir``, if a bridge stages the driver files. None:
-            the value of the platform.
+        driver_install_dir: Required value of ``hostPaths.driverInstallDir``, if a ``ValidationBridge`` copies the
+            driver files. None: the value of the platform.
         has_bridge: Whether a ``ValidationBridge`` replaces the checks of the validator.
         keywords: Keyword that set each key, for messages.
 
@@ -136,7 +136,7 @@ def check_rules(
 def contradictions(
     values: Mapping[str, Any], release: GpuOperatorRelease, platform: Platform
 ) -> Iterator[tuple[str, str]]:
-    """Yield the key and the error message of each contradiction in the values that ``check_rules`` rejects."""
+    """Yield (Helm key, error message) for each contradiction in the values that ``check_rules`` rejects."""
     yield from _contradictions(_seen(values, release, platform), platform, None)
 
 
@@ -231,7 +231,7 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
 
 
 def _check_arguments(seen: _Seen, platform: Platform) -> None:
-    """Check the arguments that the user sets for the device plugin.
+    """Raise unless the arguments that the user sets for the device plugin work on the platform.
 
     They replace the ``/bin/sh -c`` script of the operator (NVIDIA/gpu-operator:assets/state-device-plugin).
     """
@@ -263,7 +263,7 @@ def _check_directory(seen: _Seen, platform: Platform, staged: str | None) -> Non
 
 
 def _check_runtime(seen: _Seen, platform: Platform) -> None:
-    """Check the name of the RuntimeClass, which is also the name of its handler.
+    """Raise unless the name of the RuntimeClass, which is also the name of its handler, works on the platform.
 
     Source: controllers/object_controls.go getRuntimeClassName.
     """
@@ -275,7 +275,7 @@ def _check_runtime(seen: _Seen, platform: Platform) -> None:
 
 
 def _check_default_config(seen: _Seen) -> None:
-    """Check the name of the default configuration. config-manager fails if there is no configuration with this name."""
+    """Raise unless a configuration has the name of the default configuration. Otherwise, config-manager would fail."""
     default, entries = seen.get(f"{_CONFIG}.default"), seen.get(f"{_CONFIG}.data") or {}
     if seen.get(f"{_CONFIG}.create") and default not in (None, "") and str(default) not in entries:
         raise GpuConstructsError(
@@ -285,7 +285,7 @@ def _check_default_config(seen: _Seen) -> None:
 
 
 def _check_labelling_worker(seen: _Seen) -> None:
-    """Check that the worker of Node Feature Discovery tolerates all taints that the operator's own pods tolerate.
+    """Raise unless the worker of Node Feature Discovery tolerates all taints that the operator's own pods tolerate.
 
     The operator labels only nodes that the worker labels.
 
@@ -301,7 +301,10 @@ def _check_labelling_worker(seen: _Seen) -> None:
 
 
 def _default_tolerations() -> Sequence[Mapping[str, Any]]:
-    """Return the default tolerations of the operands in the chart. If a user sets them too, nothing changes."""
+    """Return the default tolerations of the operands in the chart.
+
+    If the user sets the same tolerations, they have no further effect.
+    """
     tolerations: Sequence[Mapping[str, Any]] = _table()["defaults"]["daemonsets"]["tolerations"]
     return tolerations
 

@@ -109,15 +109,14 @@ class ComfyUI(HttpServer):
     **A memory budget** (``gpus=GpuRequest(vram=...)``) becomes the flag ``--reserve-vram`` if the library knows the
     memory of the board. The value of the flag is the memory that the budget leaves to other pods, in GiB, rounded up to
     a tenth. For example, an RTX 5070 Ti has 16303 MiB. With ``vram="12Gi"`` (12288 MiB), 4015 MiB remain, so the value
-    is 4.0. ComfyUI subtracts this value from the free memory, unloads models, and computes the rest from main memory.
-    It becomes slower and does not fail. If another pod already uses memory of the board, ComfyUI uses less than its
-    budget.
+    is 4.0. ComfyUI subtracts this value from the free memory, unloads models, and computes the rest from main memory. A
+    pod that exceeds its budget becomes slower and does not fail. If another pod already uses memory of the board,
+    ComfyUI uses less than its budget.
 
     Attributes:
         layout: Layout of the image.
 
-    Source:
-        comfyanonymous/ComfyUI:comfy/cli_args.py, comfy/model_management.py
+    Source: comfyanonymous/ComfyUI:comfy/cli_args.py, comfy/model_management.py
     """
 
     @checked
@@ -268,7 +267,7 @@ def flags_of(
     budget: VramBudget | None,
     args: Sequence[str],
 ) -> list[str]:
-    """Return the command-line flags of ComfyUI for the keywords of the recipe.
+    """Return the command-line flags of ComfyUI for the keywords of the recipe and the pod's memory budget.
 
     Raises:
         GpuConstructsError: A number is out of range, or ``args`` contains a flag that has its own keyword or that the

@@ -46,7 +46,7 @@ def with_defaults(
     env: Mapping[str, object] | None = None,
     volumes: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """Return the options of the user together with the defaults of a recipe. The user's options take precedence."""
+    """Return the options of ``GpuWorkload`` with the defaults of a recipe. Options of the user take precedence."""
     given = options.get("resources")
     return {
         **options,
@@ -57,7 +57,7 @@ def with_defaults(
 
 
 def refuse_variables(options: WorkloadOptions, reserved: Mapping[str, str]) -> None:
-    """Raise an error if the user sets an environment variable that the recipe sets itself."""
+    """Raise an error if the user sets an environment variable in ``env`` that the recipe sets itself."""
     for name, why in reserved.items():
         refuse_if(name in (options.get("env") or {}), f"env[{name!r}]", f"be absent, because the recipe sets it: {why}")
 
@@ -76,7 +76,7 @@ def startup_probe(path: str, seconds: int) -> Probe:
 def refuse_flags(
     words: Sequence[str], *, keyword_of: Mapping[str, str], fixed: Mapping[str, str], underscores: bool = False
 ) -> None:
-    """Raise an error if the user passes a flag for which the recipe has a keyword, or that the recipe sets itself.
+    """Raise an error if arguments of the user contain a flag that the recipe sets itself or has a keyword for.
 
     Args:
         words: Command-line arguments of the user.
@@ -116,7 +116,10 @@ class VramBudget:
 
     @property
     def hundredths(self) -> int | None:
-        """Budget as a whole percentage of the total memory, rounded down. None if the total is unknown."""
+        """Memory budget as a percentage of the total memory of the GPU, rounded down to a whole number.
+
+        None if the total is unknown.
+        """
         return None if self.total_mib is None else 100 * self.budget_mib // self.total_mib
 
 
@@ -175,7 +178,7 @@ def memory_of_products(request: GpuRequest) -> int | None:
 
 
 def is_shared(profile: GpuProfile | None, gpus: object = None) -> bool:
-    """Check whether several pods can use one GPU, because of the profile or of the option ``gpus``."""
+    """Check whether several pods can use one GPU, because the profile or the option ``gpus`` shares the GPU."""
     if isinstance(gpus, GpuRequest) and (gpus.resource_claim is not None or (gpus.resource or "").endswith(".shared")):
         return True
     if profile is None or profile.sharing is None or profile.sharing.strategy == "none":

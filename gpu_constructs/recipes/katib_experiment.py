@@ -35,12 +35,13 @@ _MOST_FAILED = 3
 
 
 class KatibExperiment(TrainingObject):
-    """A Katib experiment (``kubeflow.org/v1beta1``). Each of its trials is a training with other parameters on GPUs.
+    """A Katib experiment (``kubeflow.org/v1beta1``).
 
-    Emits the Experiment, and the objects that the pods of the trials need: a ConfigMap for the script,
-    PersistentVolumeClaims, and a ResourceClaimTemplate. A trial is a Job or a PyTorchJob, and ``TrainingPod`` describes
-    its pods. ``args``, ``command`` and ``env`` of that pod insert a parameter by ``${trialParameters.<name>}``. The
-    pods never restart. An annotation disables their Istio sidecar, because it would never end.
+    Its trials are trainings on GPUs, each with other values of the parameters. Emits the Experiment, and the objects
+    that the pods of the trials need: a ConfigMap for the script, PersistentVolumeClaims, and a ResourceClaimTemplate. A
+    trial is a Job or a PyTorchJob, and ``TrainingPod`` describes its pods. ``args``, ``command`` and ``env`` of that
+    pod insert a parameter by ``${trialParameters.<name>}``. The pods never restart. An annotation disables their Istio
+    sidecar, because it would never end.
 
     Katib adds a container for metrics, the collector, only to pods in a namespace with the label
     ``katib.kubeflow.org/metrics-collector-injection=enabled`` (``COLLECTOR_INJECTION``). The collector has no security
@@ -53,9 +54,8 @@ class KatibExperiment(TrainingObject):
         namespace: Name of the namespace of the Experiment.
         api_object: The Experiment.
 
-    Source:
-        kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/pod/utils.go and
-        pkg/webhook/v1beta1/experiment/validator/validator.go
+    Source: kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/pod/utils.go and
+    pkg/webhook/v1beta1/experiment/validator/validator.go
     """
 
     @checked
@@ -261,7 +261,7 @@ def _needs_quotes(text: object) -> bool:
 
 
 def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter]) -> Any:
-    """Return the container with a command that has the same effect when Katib runs it with ``sh -c``.
+    """Return a copy of a trial's container, with a command that keeps its meaning when Katib runs it with ``sh -c``.
 
     Raises:
         GpuConstructsError: The shell would split a word or a value, or ``command`` is a shell without exactly one text

@@ -105,7 +105,7 @@ class KatibParameter(fields.Options):
 
     @property
     def choices(self) -> Whole | None:
-        """Number of values that ``grid`` tries. None for a double that has no step."""
+        """Number of values that the algorithm ``grid`` tries for this parameter. None for a double that has no step."""
         if not self.is_ordered:
             return len(self.values)
         step = 1 if self.step is None and self.parameter_type == "int" else self.step
@@ -167,7 +167,7 @@ def _conflicts_of_values(parameter: KatibParameter) -> Iterable[fields.Conflict]
 
 
 def combinations(parameters: Mapping[str, KatibParameter]) -> int | None:
-    """Return the number of combinations of values that ``grid`` tries.
+    """Return the number of combinations of values that the algorithm ``grid`` tries for several parameters.
 
     Return None if a parameter of type ``double`` has no step.
     """

@@ -63,9 +63,10 @@ class KubeflowNotebook(TrainingObject):
         Args:
             scope: Chart, or a construct in a chart.
             id: ID of the construct. It is also the name of the objects, unless you set ``name``.
-            pod: Pod of the notebook: GPUs, placement, resources, variables and volumes. The notebook ignores image,
-                script, command, args, working directory, user, group, and read-only root file system of this object.
-                The images of Kubeflow need user 1000 and group 100. None: a pod with one GPU.
+            pod: Options of the notebook's pod: GPUs, placement, resources, variables and volumes. The notebook ignores
+                ``image``, ``script``, ``command``, ``args``, ``working_dir``, ``run_as_user``, ``fs_group`` and
+                ``read_only_root_filesystem``. The images of Kubeflow need user 1000 and group 100. None: a pod with one
+                GPU.
             image: Image of the notebook server.
             home: Volume at ``/home/jovyan``: a ``VolumeClaim``, a ``Volume`` or a PersistentVolumeClaim object. None: a
                 new disk of 10Gi. Files elsewhere in the container end with the pod.

@@ -236,7 +236,7 @@ class Ollama(HttpServer):
 
 
 def _variables(settings: Mapping[str, Any], options: WorkloadOptions, budget: VramBudget | None) -> dict[str, str]:
-    """Return the environment variables of the server that result from the keywords and from a shared GPU.
+    """Return the environment variables of the server: those for keywords, and those that Ollama needs on a shared GPU.
 
     Raises:
         GpuConstructsError: Ollama would ignore the value of a setting, or both a keyword and ``env`` set a variable.
@@ -258,7 +258,7 @@ def _variables(settings: Mapping[str, Any], options: WorkloadOptions, budget: Vr
 
 
 def _text(setting: str, holds: str, value: Any) -> str:
-    """Return the value of a keyword as text for its environment variable. Raise an error if it is not valid.
+    """Return the value of a keyword as text for its environment variable. Raise an error if the value is not valid.
 
     Args:
         setting: Keyword of ``Ollama``.

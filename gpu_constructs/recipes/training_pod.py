@@ -215,7 +215,7 @@ class RenderedPod:
     Attributes:
         metadata: Name, namespace and labels of the object that runs the pod. The pod has the same labels.
         spec: Spec of the pod.
-        beside: Objects that the pod needs, such as its ConfigMap, by construct ID.
+        beside: Manifests of other objects that the pod needs, such as its ConfigMap, by construct ID.
     """
 
     metadata: Mapping[str, Any]
@@ -259,7 +259,9 @@ class TrainingObject(GpuObject):
 
 
 def launched(pod: TrainingPod, *, nproc_per_node: int, num_nodes: int, by_operator: bool) -> list[str]:
-    """Return the command of the training container. It uses ``torchrun`` if a script has several processes.
+    """Return the command of the training container.
+
+    If the script runs in several processes, the command uses ``torchrun``.
 
     Args:
         pod: Pod of the training.
@@ -298,7 +300,11 @@ def memory_fraction(request: GpuRequest) -> str | None:
 
 
 def require_name(name: str, *, longest: int = LONGEST_NAME) -> None:
-    """Raise an error unless a name is short enough for the suffixes that operators append to it.
+    """Raise an error unless operators can append their suffixes to a name and the result is still a valid name.
+
+    Args:
+        name: Name of the object.
+        longest: Largest number of characters of the name.
 
     Raises:
         GpuConstructsError: The name is not a DNS label, is too long, or starts with a digit.

@@ -230,7 +230,7 @@ def _count(gpus: object) -> int:
 
 
 def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared: bool) -> str | None:
-    """Return the value of ``--gpu-memory-utilization`` as text. Return None if the default of vLLM applies.
+    """Return the text for ``--gpu-memory-utilization``, the share of GPU memory. Return None if vLLM's default applies.
 
     Raises:
         GpuConstructsError: The value is out of range, two options set it, or the memory of the GPU is unknown.

@@ -59,11 +59,10 @@ class GpuAccess(metaclass=ShortErrors):
     classes of cdk8s-plus do not know. If you apply the same ``GpuAccess`` twice, the second one changes nothing.
     ``synth`` checks that the rendered objects contain the GPUs.
 
-    If an object cannot have GPUs, such as a ConfigMap, ``apply_to`` raises an error. ``with_`` cannot raise readable
-    errors, so ``synth`` reports them, with the line of the call.
+    If an object cannot have GPUs, such as a ConfigMap, ``apply_to`` raises an error. With ``with_``, an error would not
+    be readable, so ``synth`` reports it with the line of the call.
 
-    Source:
-        constructs documentation, "Mixins"; Kubernetes documentation, "Schedule GPUs"
+    Source: constructs documentation, "Mixins"; Kubernetes documentation, "Schedule GPUs"
     """
 
     _NOT_TAKEN = {  # noqa: RUF012
@@ -148,10 +147,11 @@ class GpuAccess(metaclass=ShortErrors):
         self._call: FrameType | None = None
 
     def supports(self, construct: IConstruct) -> bool:
-        """Return True for the construct on which the user called ``with_``, and False for constructs below it.
+        """Check whether ``with_`` must apply this option to a construct. Only then, return True.
 
-        ``with_`` also calls this method for each construct below that one. ``apply_to`` finds these constructs itself.
-        For a construct that has no pods, the result is True too: otherwise ``with_`` would skip it silently.
+        ``with_`` calls this method for the construct on which the user called it, and for each construct below. The
+        result is True for the former only, because ``apply_to`` finds the constructs below itself. For a construct that
+        has no pods, the result is True too: otherwise ``with_`` would skip it silently.
         """
         call = _call_of_with()
         if call is not None and call is self._call:
@@ -233,7 +233,7 @@ def _may_hold(access: ManifestAccess, one: ApiObject) -> bool:
 def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) -> None:
     """Raise an error if the pods of an object can never get the GPUs.
 
-    The function accepts pods without containers, because the user can still add containers.
+    The function accepts pods without containers, because the user can add containers later.
     """
     granted = granted_in_place_of(target)
     try:

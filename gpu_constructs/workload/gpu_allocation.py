@@ -38,7 +38,7 @@ _OF_THE_DEVICE_PLUGIN = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([
 
 
 def allocation(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
-    """Return the Kubernetes fields for a GPU request, in a cluster with the given profile.
+    """Return the fields of a pod (``GpuAllocation``) for a GPU request, in a cluster with the given profile.
 
     Raises:
         GpuConstructsError: The cluster would reject the request, or could never satisfy it.
@@ -236,10 +236,10 @@ def _mig_resource(request: GpuRequest, profile: GpuProfile) -> str:
 
 
 def node_terms(request: GpuRequest, profile: GpuProfile) -> list[list[dict[str, Any]]]:
-    """Return the alternative lists of node conditions for a request. A node must meet all conditions of one list.
+    """Return the match expressions on node labels for a request, as alternative lists.
 
-    For a compute capability such as 8.9, there are two lists: one for a greater major number, and one for the same
-    major number and a high enough minor number.
+    A node must match all expressions of one list. For a compute capability such as 8.9, there are two lists: one for a
+    greater major number, and one for the same major number and a high enough minor number.
     """
     rules, least, families = [], request.compute_capability, request.families
     is_first = least is not None and least[1] > 0 and least in FIRST_COMPUTE.values()
@@ -255,17 +255,17 @@ def node_terms(request: GpuRequest, profile: GpuProfile) -> list[list[dict[str, 
 
 
 def _families_from(least: tuple[int, int] | None, families: tuple[str, ...]) -> list[str]:
-    """Return the requested GPU families whose boards all have at least the given compute capability."""
+    """Return those of the requested GPU families whose boards all have at least the given compute capability."""
     later = [family for family, first in FIRST_COMPUTE.items() if least is not None and first >= least]
     return [family for family in later if not families or family in families]
 
 
 def _capability_terms(major: int, minor: int) -> list[list[dict[str, Any]]]:
-    """Return the conditions on node labels for GPUs with at least a given compute capability, such as 8.9.
+    """Return match expressions on node labels for GPUs with at least a given compute capability, such as 8.9.
 
-    The result contains alternative lists, and a node must meet all conditions of one list. One list requires a greater
-    major number. The other list requires the same major number and a high enough minor number. If ``minor`` is 0, one
-    list is enough.
+    The result contains alternative lists, and a node must match all expressions of one list. One list requires a
+    greater major number. The other list requires the same major number and a high enough minor number. If ``minor`` is
+    0, one list is enough.
     """
     if minor == 0:
         return [[placement.label_is_above("nvidia.com/gpu.compute.major", major - 1)]]
@@ -323,7 +323,7 @@ def cel_selector(request: GpuRequest) -> str | None:
 
 
 def device_condition(request: GpuRequest) -> str:
-    """Return the CEL condition that a device, possibly of another driver, is an NVIDIA GPU that fits the request."""
+    """Return a CEL condition that is true for NVIDIA GPUs that fit the request, and false for any other device."""
     kind = "mig" if request.mig_profile else "gpu"
     # The condition on the driver must be first: devices of other drivers lack the attributes, and CEL fails for a
     # missing key.

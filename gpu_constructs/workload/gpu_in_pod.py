@@ -29,7 +29,8 @@ class GpuAllocation:
         profile: Settings that all GPU workloads of the cluster share.
         request: GPU request of the user.
         limits: Amount of each extended resource in the limits of the container. Empty if the pod uses a claim.
-        node_terms: Alternative lists of node conditions. A node must meet all conditions of one list.
+        node_terms: Alternative lists of match expressions on node labels. A node must match all expressions of one
+            list.
         claim: Spec of the claim for each pod. None if the pod uses limits or an existing claim.
         existing_claim: Name of the existing claim that the pods use. None if there is none.
         existing_claim_namespace: Namespace of the existing claim. None if the user passes the claim by its name.
@@ -52,7 +53,7 @@ class GpuAllocation:
 
     @property
     def by_claims(self) -> bool:
-        """Whether the pods get GPUs through a claim and not through limits."""
+        """Whether the pods get GPUs through a ResourceClaim, and not through limits of an extended resource."""
         return self.profile.backend.kind == "dra-claims"
 
     def give(

@@ -125,7 +125,7 @@ class GpuRequest(fields.Options):
             check(self)
 
     def refuse(self, why: str, *names: str) -> None:
-        """Raise an error if the request sets an attribute that it must not set here.
+        """Raise an error if the request sets one of the attributes ``names``, which do not work for the caller.
 
         Args:
             why: Rest of the error message, after the name of the attribute.

@@ -35,7 +35,7 @@ def claim_name_of(rendered: Mapping[str, Any]) -> str:
 
 
 def with_chart(access: ManifestAccess, target: ApiObject) -> ManifestAccess:
-    """Return the options of ``GpuAccess`` with the name of the chart, if the object is a HelmRelease without this name.
+    """Return a copy of the options with the chart's name, if the object is a HelmRelease without this name.
 
     Such a HelmRelease refers to its chart through another object of the app, for example an OCIRepository.
     """
@@ -51,10 +51,12 @@ def with_chart(access: ManifestAccess, target: ApiObject) -> ManifestAccess:
 
 
 class Granted(ApiObject):
-    """An object that takes the place of another object in the construct tree, and renders that object with GPUs.
+    """An object that replaces an object of the user in the construct tree, and renders the user's object with GPUs.
+
+    ``GpuAccess`` creates it.
 
     Attributes:
-        source: Replaced object, whose manifest gets the GPUs.
+        source: Object of the user, whose manifest gets the GPUs.
     """
 
     def __init__(self, scope: Construct, id: str, source: ApiObject) -> None:
@@ -71,12 +73,15 @@ class Granted(ApiObject):
         )
 
     def follow_dependencies(self) -> None:
-        """Copy the current dependencies of the replaced object to this one."""
+        """Copy the current dependencies of the user's object (``source``), which this object replaces, to this one."""
         for other in self.source.node.dependencies:
             self.node.add_dependency(other)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute. ``metadata`` is that of the replaced object, so labels that users add later count."""
+        """Return an attribute. ``metadata`` is that of the user's object (``source``), which this object replaces.
+
+        Labels that the user adds to the user's object later therefore reach the manifest too.
+        """
         if name == "metadata":
             return object.__getattribute__(self, "source").metadata
         return super().__getattribute__(name)
@@ -120,7 +125,7 @@ class Granted(ApiObject):
         return None if self._claim is None else self._claim[0] or claim_name_of(rendered)
 
     def before_hiding(self) -> Any:
-        """Return the manifest with GPUs. It does not set ``NVIDIA_VISIBLE_DEVICES=void`` in containers without GPUs."""
+        """Return the manifest with GPUs, but without ``NVIDIA_VISIBLE_DEVICES=void`` in the other containers."""
         made = self.source.to_json()
         template = self.claim_template(made)
         for access in self._given:
@@ -129,7 +134,7 @@ class Granted(ApiObject):
         return made
 
     def to_json(self) -> Any:
-        """Return the current manifest of the replaced object, with GPUs.
+        """Return the current manifest of the user's object (``source``) with GPUs.
 
         Raises:
             GpuConstructsError: A field of the object conflicts with the GPUs, or a JSON patch removed the GPUs.
@@ -167,7 +172,7 @@ class Granted(ApiObject):
 
 
 def granted_in_place_of(target: ApiObject) -> Granted | None:
-    """Return the object that replaces ``target``. Return None if ``target`` is still in the construct tree."""
+    """Return the ``Granted`` object that renders ``target`` with GPUs in its place. Return None if there is none."""
     if isinstance(target, Granted):
         return target
     scope = target.node.scope
@@ -176,10 +181,10 @@ def granted_in_place_of(target: ApiObject) -> Granted | None:
 
 
 def put_in_place_of(source: ApiObject) -> Granted:
-    """Replace an object in the construct tree by one that can render it with GPUs.
+    """Replace an object in the construct tree by a ``Granted`` object, which can render it with GPUs.
 
-    The new object has the same path, so constructs that depend on the replaced object now depend on the new one. The
-    new object also has all dependencies of the replaced one.
+    Return the new object. The new object has the same path, so constructs that depend on the replaced object now depend
+    on the new one. The new object also has all dependencies of the replaced one.
 
     Raises:
         GpuConstructsError: The object is not in a chart, or has child constructs.
@@ -223,7 +228,7 @@ class _ClaimTemplate(Manifest):
         return made
 
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
-        """Return the manifest of the template for a namespace. Its name depends on the rendered object."""
+        """Return the manifest of the template for a namespace. Its name depends on the object that gets the GPUs."""
         return self.to_json()
 
 
@@ -253,7 +258,7 @@ class Grants:
         return grants
 
     def follow_dependencies(self) -> None:
-        """Copy the current dependencies of all replaced objects to their replacements."""
+        """Copy the current dependencies of each object that gets GPUs to the ``Granted`` object in its place."""
         for one in self.granted:
             one.follow_dependencies()
 

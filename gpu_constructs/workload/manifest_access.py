@@ -62,7 +62,7 @@ _SHARED_MEMORY = "dev-shm"
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestAccess:
-    """Options for adding GPUs to one container of each pod in a manifest.
+    """The checked options of a ``GpuAccess``, which adds GPUs to one container of each pod in a manifest.
 
     Attributes:
         allocation: Kubernetes fields for the GPU request.
@@ -88,7 +88,7 @@ class ManifestAccess:
     chart: str | None = None
 
     def has_place_for_runtime_class(self, manifest: Mapping[str, Any]) -> bool:
-        """Check whether the pods of the manifest have a field for a runtime class."""
+        """Check whether the pods of the manifest have the field ``runtimeClassName``."""
         return _kind(manifest) not in _WITHOUT_RUNTIME_CLASS
 
     def check(self, manifest: Mapping[str, Any]) -> None:
@@ -213,7 +213,7 @@ class ManifestAccess:
 
 
 def _working_pods(manifest: Mapping[str, Any], path: str | None) -> list[dict[str, Any]]:
-    """Return the pod specs of a manifest, without those of pods that only coordinate other pods.
+    """Return the pod specs of a manifest, without those of pods that only coordinate other pods, such as a launcher.
 
     If all pods only coordinate others, return all pod specs.
     """
@@ -281,7 +281,7 @@ def _has(pod: Mapping[str, Any], name: str | None) -> bool:
 
 
 def _difference(wanted: Any, there: Any, path: str = "pod") -> str | None:
-    """Return a description of the first field of ``wanted`` that is missing or different in ``there``.
+    """Return text that describes the first field of ``wanted`` that is missing or different in ``there``.
 
     Return None if there is no such field.
 

@@ -76,7 +76,7 @@ class PlainWorkload:
 
     @property
     def holder(self) -> dict[str, Any]:
-        """The container that gets the GPUs, as in the pod spec."""
+        """The container that gets the GPUs, as a dict in the pod spec that the caller can change."""
         container: dict[str, Any] = self.pod_spec["containers"][0]
         return container
 
@@ -88,7 +88,7 @@ class PlainWorkload:
     def note_config_maps(self, env: Mapping[str, object]) -> None:
         """Record the ConfigMap objects that the pods use, so that a change of their data restarts the pods.
 
-        This is for pods that run until you delete them. Other pods read the new data at their next start.
+        This applies only to pods that run until you delete them. Pods of a Job read the new data at their next start.
         """
         if not self.run.serves:
             return
@@ -99,9 +99,9 @@ class PlainWorkload:
                 self._config_maps.append(one)
 
     def new_disks(self) -> dict[str, dict[str, Any]]:
-        """Return the PersistentVolumeClaims that no earlier call returned.
+        """Return the manifests of PersistentVolumeClaims that no earlier call returned, by construct ID.
 
-        The result is empty for a StatefulSet, which contains its claims.
+        The result is empty for a StatefulSet, because its manifest contains the claims.
         """
         if self.run.kind == "StatefulSet":
             return {}
@@ -235,7 +235,7 @@ def beside(workload: PlainWorkload) -> dict[str, dict[str, Any]]:
 
 
 def _security(workload: PlainWorkload) -> Mapping[str, Any]:
-    """Return the security context of the pod. Its group lets a non-root user write to the disks of the pod."""
+    """Return the security context of the pod, whose ``fsGroup`` lets a non-root user write to the disks of the pod."""
     given: Mapping[str, Any] = workload.pod_spec["securityContext"]
     if given.get("fsGroup") is not None or not given.get("runAsUser") or not workload.mounts.has_disk:
         return given
@@ -284,7 +284,7 @@ _CHECKS: checks.Checks = {
 
 
 def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
-    """Check the options of a pod that no other function checks.
+    """Raise unless those options of a pod are valid that no other function checks.
 
     Raises:
         GpuConstructsError: A value that is not allowed, or that the cluster does not support.

@@ -27,9 +27,9 @@ def is_release(manifest: Mapping[str, Any]) -> bool:
 
 
 def counted(manifest: Mapping[str, Any], chart: str | None) -> list[tuple[Release, Workload]]:
-    """Return the workloads that a Helm release creates, each with the release.
+    """Return the workloads of the Helm releases that an object creates, as pairs of the release and the workload.
 
-    The result omits workloads that the values switch off, and releases with a chart that the library does not know.
+    The result omits workloads that the Helm values disable, and releases of a chart that the library does not know.
 
     Args:
         manifest: HelmRelease or Application.
@@ -43,7 +43,7 @@ def counted(manifest: Mapping[str, Any], chart: str | None) -> list[tuple[Releas
 def gpu_workloads(
     manifest: Mapping[str, Any], chart: str | None, container: str | None
 ) -> list[tuple[Release, Workload]]:
-    """Return the workloads of a Helm release that get GPUs, each with its release.
+    """Return those workloads of Helm releases that get GPUs, as pairs of the release and the workload.
 
     Args:
         manifest: HelmRelease or Application.
@@ -79,9 +79,10 @@ def _names(workload: Workload) -> list[str]:
 def with_workloads(
     manifest: Mapping[str, Any], chart: str | None, container: str | None, change: Change
 ) -> dict[str, Any]:
-    """Return a HelmRelease or an Application with changes in the workloads that get GPUs, as Helm values.
+    """Return a copy of a HelmRelease or an Application, with Helm values that change the workloads that get GPUs.
 
-    The function ``change`` gets the manifest of a workload, and returns the changed manifest.
+    The function ``change`` gets the manifest of a workload, and returns the changed manifest. The result contains the
+    Helm values with this effect.
 
     Raises:
         GpuConstructsError: As for ``gpu_workloads``, or ``change`` raises the error.
@@ -98,7 +99,10 @@ def with_workloads(
 
 
 def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a workload with an affinity in place of its node selector, if its chart has no key for a node selector."""
+    """Return a workload's manifest for a chart that may have no Helm key for the node selector.
+
+    If the chart lacks it, an affinity with the same effect replaces the node selector.
+    """
     pod = pod_path(workload.manifest["kind"])
     selected = plain_data.at(made, (*pod, "nodeSelector"))
     if not selected or "nodeSelector" in workload.row["pod"]:
@@ -110,7 +114,7 @@ def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[s
 
 
 def _with_changes(values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return Helm values with the changed fields of a workload.
+    """Return Helm values in which the fields of a workload have the values of the changed manifest ``made``.
 
     If the chart reads a field from several keys of the values, the function changes the first of these keys.
     """
@@ -143,7 +147,7 @@ def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> A
 def _with_gpus(
     values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return Helm values with the GPU limit of a workload, and the workload without this limit.
+    """Return a pair: the Helm values with the GPU limit of a workload, and the workload's manifest without this limit.
 
     The function sets the separate keys that a chart has for GPUs, such as one for the number of GPUs and one for the
     name of the resource.

@@ -75,7 +75,7 @@ class Run(metaclass=ShortErrors):
 
     @property
     def has_budget(self) -> bool:
-        """Whether the workload gets a PodDisruptionBudget."""
+        """Whether the workload gets a PodDisruptionBudget, which limits how many of its pods a drain can stop."""
         return False
 
     def has_service(self, ports: Mapping[str, int]) -> bool:
@@ -319,7 +319,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 def run_of(kind: Kind, run: Run | None) -> Run:
-    """Return the object that runs the pods: the option ``run``. If that is None, the object of ``kind`` with defaults.
+    """Return the object that runs the pods: the option ``run``, or if that is None, one of ``kind`` with defaults.
 
     Raises:
         GpuConstructsError: ``run`` has another kind than ``kind``, or the kind has a setting without a default.
