@@ -24,8 +24,8 @@ from gpu_constructs.capacity.pod_rules_search import BetweenPods, Found
 from gpu_constructs.capacity.wording import has, joined, several
 
 _ONLY_THESE = Condition(
-    "the inventory lists all nodes of the cluster: no node selector or affinity keeps its pods off nodes without GPUs, "
-    "where they stay Pending",
+    "the inventory lists all nodes of the cluster: on any other node, it creates a pod that stays Pending, because no "
+    "node selector or affinity prevents this",
     "set a node_selector that only nodes with GPUs match",
 )
 # Kinds whose pods no controller updates.

@@ -196,7 +196,7 @@ def _of_pool(wanted: str) -> str:
 def _of_no_term(terms: Sequence[Term], offered: Offered) -> str:
     reasons = list(dict.fromkeys(_of_term(term, offered) for term in terms))
     if len(reasons) <= 1:
-        return reasons[0] if reasons else "matches no term: the node affinity of its pods has none"
+        return reasons[0] if reasons else "cannot match: the node affinity of its pods has no terms"
     more = len(reasons) - _MOST_TERMS_IN_WORDS
     listed = "; ".join(reasons[:_MOST_TERMS_IN_WORDS]) + (f"; and {more} more" if more > 0 else "")
     return f"matches no term of its pods' node affinity: {listed}"

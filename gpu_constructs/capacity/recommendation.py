@@ -143,8 +143,8 @@ def _check_workload(index: int, workload: object) -> None:
     if not is_manifest and not isinstance(workload, Consumer):
         shown = f"a mapping with {sorted(map(str, workload))}" if isinstance(workload, Mapping) else repr(workload)
         raise GpuConstructsError(
-            f"workloads[{index}] must be a manifest, a mapping with apiVersion and kind, or a consumer of a "
-            f"capacity plan, got {shown}. Pass what Testing.synth(chart) gives for a chart"
+            f"workloads[{index}] must be a manifest (a mapping with apiVersion and kind) or a consumer of a capacity "
+            f"plan, got {shown}. For a chart, pass the manifests that Testing.synth(chart) returns"
         )
 
 

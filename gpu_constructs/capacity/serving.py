@@ -263,8 +263,8 @@ def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _PluginF
 def _of_config(config: str, chosen: Sequence[GpuOffer]) -> Iterator[str]:
     if config and chosen[0].config not in ("", config):
         yield (
-            f"{CONFIG_CHOICE}={config} names no configuration of this app's device plugin: it starts with "
-            f"{chosen[0].config!r}, and its config-manager restarts repeatedly"
+            f"{CONFIG_CHOICE}={config} names no configuration of this app's device plugin: the plugin pod starts "
+            f"with {chosen[0].config!r}, and the config-manager container in it restarts repeatedly"
         )
 
 

@@ -210,7 +210,7 @@ class Decision:
             )
         elif least > slots:
             wanted, has = ceil(least * self._hardware.gpus), self._hardware.gpus * slots
-            yield f"the long-running pods need {wanted} places on a node that has {has}, so some stay Pending"
+            yield f"the long-running pods need {wanted} slots on a node that has {has}, so some stay Pending"
         else:
             yield from self._stuck(one for one, count in each if least + one.new_for_each_board * count > slots)
 

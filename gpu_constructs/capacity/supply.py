@@ -146,10 +146,10 @@ def _why_nothing(node: GpuNode, plugin: Service) -> str:
     """
     layouts = node.layouts
     if any(layouts) and plugin.sharing.strategy == "mps":
-        return "MPS does not share GPUs of a node with MIG: its device plugin offers nothing"
+        return "MPS does not share GPUs of a node with MIG: its device plugin advertises no GPU"
     if any(layouts) and plugin.mig_strategy == "single" and single_profile(layouts) is None:
         why = "not every GPU has MIG devices" if not all(layouts) else "the node has several MIG profiles"
-        return f"the MIG strategy single does not work, because {why}: the device plugin offers nothing"
+        return f"the MIG strategy single does not work, because {why}: the device plugin advertises no GPU"
     least = _clients_exceeded(node, plugin.sharing)
     if least is not None and node.model is not None:
         return f"MPS serves {least} clients on {node.model.name}, and {_exits(plugin.sharing)}"

@@ -80,7 +80,7 @@ class Sharing(metaclass=ShortErrors):
                 ),
                 (
                     not is_shared and further != ({}, False, False),
-                    "sharing must have no other options without a strategy. Use Sharing.none()",
+                    "sharing must have no other options with the strategy 'none'. Use Sharing.none()",
                 ),
                 (
                     is_shared and not (isinstance(self.resources, Mapping) and self.resources),
@@ -119,8 +119,8 @@ class Sharing(metaclass=ShortErrors):
             )
         yield (
             resource != GPU and self.strategy == "mps",
-            f"{where} must be {GPU!r}: MPS does not share MIG devices, got {resource!r}. "
-            "Use Sharing.time_slicing for them",
+            f"{where} must be {GPU!r}, got {resource!r}, because MPS does not share MIG devices. "
+            "Use Sharing.time_slicing for MIG devices",
         )
         added = _SHARED_SUFFIX if self.rename_by_default else ""
         why = f" with rename_by_default, which adds {added!r}" if added else ""
@@ -291,7 +291,7 @@ class Sharing(metaclass=ShortErrors):
                 the memory of a GPU.
         """
         if self.vram_unit is None:
-            raise GpuConstructsError(f"units needs Sharing.vram_units, got the strategy {self.strategy!r}")
+            raise GpuConstructsError(f"sharing.units(...) needs Sharing.vram_units, got the strategy {self.strategy!r}")
         fields.of_type("vram", vram, str)
         fields.quantity("vram", vram)
         amount = fields.amount(vram)

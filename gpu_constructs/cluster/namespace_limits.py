@@ -96,7 +96,10 @@ class NamespaceQuota(fields.Options):
             _check_key(key)
             _check_amount(f"resource_quota.hard[{key!r}]", key, amount)
             yield key in counted, f"resource_quota.hard must not contain {key!r}, because another option sets it"
-        yield not counted and not self.hard, "resource_quota must contain at least one limit. Leave it out for no quota"
+        yield (
+            not counted and not self.hard,
+            "resource_quota must contain at least one limit. Leave resource_quota out if you need no quota",
+        )
 
     def _counted(self) -> dict[str, int]:
         return {f"requests.{name}": count for name, count in self.gpus.items()} | {
@@ -148,7 +151,7 @@ class ContainerLimits(fields.Options):
                     f"{amount}",
                 )
         is_empty = not (self.max or self.default or self.default_request)
-        yield is_empty, "limit_range must contain at least one limit. Leave it out for no limits"
+        yield is_empty, "limit_range must contain at least one limit. Leave limit_range out if you need no limits"
 
     def to_manifest(self) -> dict[str, Any]:
         """Return the item of ``spec.limits`` of the LimitRange."""

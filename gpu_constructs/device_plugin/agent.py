@@ -148,8 +148,8 @@ def security_context(given: Installation, component: Component, delivery: Delive
     if not needed.are_in(own):
         why = ", ".join(component.needs_rights_for(delivery.uses))
         raise GpuConstructsError(
-            f"{component._NAME}.security_context must contain {needed} for {why}, got {dict(own)!r}. Remove it to get "
-            "the rights that the configuration needs"
+            f"{component._NAME}.security_context must contain {needed} for {why}, got {dict(own)!r}. Remove "
+            "security_context, so that the library sets the rights that the configuration needs"
         )
     return dict(own)
 

@@ -43,7 +43,7 @@ def device_list_strategies(
             (
                 not strategies,
                 f"{field} must name at least one strategy, got an empty list: pods would get no GPU. "
-                "Remove it for the default of the platform",
+                "Remove it to use the default of the platform",
             ),
             (
                 len(set(strategies)) < len(strategies),
@@ -65,7 +65,7 @@ def _sleep_interval(field: str, given: timedelta | str) -> None:
             (
                 isinstance(given, timedelta) and given > LONGEST,
                 f"{field} must be at most 292 years, the limit of 64 bits, got {given!r}. "
-                "'infinite' reads the labels once (from release 0.19.0)",
+                "Use 'infinite' to set the labels only once (from release 0.19.0)",
             ),
         ]
     )

@@ -169,8 +169,8 @@ def _conflicts(given: Installation) -> Iterable[fields.Conflict]:
         ),
         (
             surge not in (None, 0, "0%"),
-            "update_strategy must not set max_surge: two plugins on a node use the same socket, which the old plugin "
-            f"removes when it ends, got max_surge={surge!r}. Use max_unavailable",
+            f"update_strategy must not set max_surge, got max_surge={surge!r}: two plugins on a node use the same "
+            "socket, which the old plugin removes when it ends. Use max_unavailable",
         ),
         *(
             (key.endswith(CHECKSUM), f"pod_annotations must not contain {key!r}: the library sets it. Remove it")
@@ -213,8 +213,8 @@ def _of_the_plugin(flags: Flags, defaults: Flags) -> Iterable[fields.Conflict]:
         ),
         (
             flags.mps_root not in (None, defaults.mps_root) and defaults.mps_root != DEFAULT_MPS_ROOT,
-            f"mps_control_daemon.root must be flags.mps_root of the configuration, {flags.mps_root!r}, got "
-            f"{defaults.mps_root!r}. Set only one of them",
+            f"mps_control_daemon.root must equal flags.mps_root of the configuration ({flags.mps_root!r}), got "
+            f"{defaults.mps_root!r}. Set only one of the two",
         ),
     ]
 

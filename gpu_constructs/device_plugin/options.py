@@ -262,10 +262,10 @@ class MpsControlDaemon(Component):
         yield (
             not self.root.strip("/"),
             "mps_control_daemon.root must be a separate directory, to which a privileged pod can write, "
-            f"got {self.root!r}. Remove it for '/run/nvidia/mps'",
+            f"got {self.root!r}. Remove root to use '/run/nvidia/mps'",
         )
         yield (
             context is not None and not context.get("privileged"),
-            "mps_control_daemon.security_context must have privileged=True: the daemon changes the compute mode of "
-            f"GPUs, got {context!r}. Remove it",
+            f"mps_control_daemon.security_context must have privileged=True, got {context!r}. The daemon changes the "
+            "compute mode of GPUs, so remove security_context, or set privileged in it",
         )

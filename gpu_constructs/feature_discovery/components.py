@@ -204,7 +204,9 @@ class NfdMaster(NfdDeployment):
     _NAME: ClassVar[str] = "master"
     _NOT_TAKEN: ClassVar[dict[str, str]] = {
         "enable": "set master=None for no master",
-        "feature_rules_controller": "nfd-master 0.17.3 does not have the flag of the chart for it, and would exit",
+        "feature_rules_controller": (
+            "nfd-master 0.17.3 would exit, because it does not have the flag that the chart sets"
+        ),
         "feature_api": "no release of the chart reads it",
     }
     _IN_FILE: ClassVar[dict[str, str]] = {

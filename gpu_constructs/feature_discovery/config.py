@@ -110,7 +110,7 @@ def _list(field: str, value: Any, node: Any) -> None:
 def _some(field: str, value: Any, node: Any) -> None:
     _list(field, value, node["of"])
     if not value:
-        raise GpuConstructsError(f"{field} must not be empty: {node['why']}. Remove it for the default")
+        raise GpuConstructsError(f"{field} must not be empty: {node['why']}. Remove it to use the default")
 
 
 def _map(field: str, value: Any, node: Any) -> None:

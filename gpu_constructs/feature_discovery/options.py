@@ -152,7 +152,7 @@ def _namespace(where: str, given: str) -> None:
     if given == "default":
         raise GpuConstructsError(
             f"{where} must not be 'default': the worker mounts host paths, which only a privileged namespace allows. "
-            "Remove it for the namespace of the chart"
+            "Remove it to use the namespace of the chart"
         )
 
 

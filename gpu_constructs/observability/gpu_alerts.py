@@ -118,7 +118,8 @@ class GpuAlerts(GpuObject):
         if runbook_url is not None and not (_ADDRESS.match(runbook_url) and runbook_url.isprintable()):
             raise GpuConstructsError(
                 "runbook_url must be an absolute address, like 'https://wiki.example.com/runbook', "
-                f"without '#', braces, quotes and blanks, got {runbook_url[:80]!r}. Leave it out for no link"
+                f"without '#', braces, quotes and blanks, got {runbook_url[:80]!r}. Leave runbook_url out if alerts "
+                "need no link"
             )
         options = Options(
             thresholds=thresholds,
@@ -168,7 +169,9 @@ def _check_name(field: str, what: str, given: str, way_out: str) -> None:
 
 def _check_power_limits(given: object) -> None:
     if isinstance(given, Mapping) and not given:
-        raise GpuConstructsError("power_limit must not be an empty mapping. Leave it out for no alert on power limits")
+        raise GpuConstructsError(
+            "power_limit must not be an empty mapping. Leave power_limit out if you need no alerts on power limits"
+        )
     pools = given if isinstance(given, Mapping) else {None: given} if given is not None else {}
     for nodes, limit in pools.items():
         field = "power_limit" if nodes is None else f"power_limit[{nodes!r}]"

@@ -100,7 +100,9 @@ class GpuDashboard(GpuObject):
         fields.labels("folder_annotation", {folder_annotation: ""})
         for field, text in (("folder", folder), ("title", title)):
             if text is not None and not (text.strip() and text.isprintable()):
-                raise GpuConstructsError(f"{field} must be printable text, got {text!r}. Leave it out for the default")
+                raise GpuConstructsError(
+                    f"{field} must be printable text, got {text!r}. Leave it out to use the default"
+                )
         refuse_if(uid is not None and not _UID.match(uid), "uid", "be 1 to 40 letters, digits, '-' and '_'", uid)
         refuse_if(not _REFRESH.match(refresh), "refresh", "be a number and s, m, h or d, such as '1m', or ''", refresh)
         # The import is here because the panels are a large table that an app without a dashboard does not need.

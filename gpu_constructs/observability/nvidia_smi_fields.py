@@ -49,7 +49,7 @@ def queried_fields(backend: Backend, names: Sequence[str], exclude: Sequence[str
     """
     known = fields_of(backend)
     if not names:
-        raise GpuConstructsError(f"query_field_names must name a field, got []. Leave it out for {AUTO!r}")
+        raise GpuConstructsError(f"query_field_names must name a field, got []. Leave it out to use {AUTO!r}")
     if AUTO in names and len(names) > 1:
         raise GpuConstructsError(
             f"query_field_names must be either {AUTO!r} or names, got {list(names)!r}. {AUTO!r} includes them all"

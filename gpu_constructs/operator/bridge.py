@@ -53,7 +53,8 @@ def modules(given: Sequence[str] | None) -> str | None:
         [
             (
                 not given,
-                "required_modules must contain a kernel module, got an empty list. Remove it for nvidia and nvidia_uvm",
+                "required_modules must contain a kernel module, got an empty list. Remove required_modules to use "
+                "nvidia and nvidia_uvm",
             ),
             *(
                 (
@@ -118,7 +119,7 @@ def _source(name: str, given: str | None, platform: Platform) -> str:
 
 def _stage_dir(given: str | None, platform: Platform, *, apart_from: Iterable[str]) -> str:
     stage = DEFAULT_STAGE_DIR if given is None else given
-    way_out = f"got {stage!r}. Remove it for {DEFAULT_STAGE_DIR!r}"
+    way_out = f"got {stage!r}. Remove stage_dir to use {DEFAULT_STAGE_DIR!r}"
     _check_path("stage_dir", stage)
     fields.refuse_first(
         [

@@ -198,8 +198,8 @@ def _published(where: str, options: Mapping[str, Any], chart_version: str) -> st
     release = chart_version.removeprefix("v")
     if options["source"] == NVIDIA_OCI and versions.comparable(release) < versions.comparable(FIRST_IN_NVIDIA_OCI):
         raise GpuConstructsError(
-            f"{where}.source must be {NVIDIA_REPOSITORY!r} for release {release}: the registry of NVIDIA has charts "
-            f"from {FIRST_IN_NVIDIA_OCI} on, got {options['source']!r}"
+            f"{where}.source must be {NVIDIA_REPOSITORY!r} for release {release}, got {options['source']!r}: the "
+            f"registry of NVIDIA contains charts from {FIRST_IN_NVIDIA_OCI} on only"
         )
     return f"{options['version_prefix']}{release}"
 

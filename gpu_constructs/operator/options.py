@@ -97,8 +97,8 @@ def _check_configs(configs: Configs, release: DevicePluginRelease) -> None:
         [
             (
                 configs.delivery == "daemonsets",
-                "config must be a PluginConfig, Configs.managed(...) or Configs.external(...): the operator has one "
-                "DaemonSet with a config-manager, got Configs.named(...)",
+                "config must be a PluginConfig, Configs.managed(...) or Configs.external(...), got Configs.named(...): "
+                "the operator has one DaemonSet with a config-manager",
             ),
             (
                 configs.delivery == "external" and (configs.flags != Flags() or configs.may_use),

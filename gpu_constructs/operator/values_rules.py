@@ -203,7 +203,7 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
                 (
                     word not in allowed,
                     f"{name} must be one or more of {', '.join(allowed)}, joined by commas without spaces, got "
-                    f"{given!r}{did_you_mean(word, allowed)}. Remove it for the default of the operator",
+                    f"{given!r}{did_you_mean(word, allowed)}. Remove it to use the default of the operator",
                 )
                 for word in words
             ),
@@ -238,8 +238,8 @@ def _check_arguments(seen: _Seen, platform: Platform) -> None:
     arguments = [str(one) for one in seen.get(_ARGS) or ()]
     if arguments and arguments[0].startswith("-"):
         raise GpuConstructsError(
-            f"values.{_ARGS} must start with a shell command: the operator runs it with '/bin/sh -c' in place of its "
-            f"own script, got {arguments[0]!r}. Set flags as variables in values.{_ENV}, such as {_STRATEGY}"
+            f"values.{_ARGS} must start with a shell command, got {arguments[0]!r}: the operator runs it with '/bin/sh "
+            f"-c' in place of its own script. Set flags as variables in values.{_ENV}, such as {_STRATEGY}"
         )
     for given in _FLAG.findall(" ".join(arguments)):
         _check_strategy(seen, platform, f"--device-list-strategy in values.{_ARGS}", given)

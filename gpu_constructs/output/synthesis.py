@@ -273,7 +273,7 @@ def _wrong_settings(apps: Sequence[App], outdirs: Sequence[str], program: object
         f"{_OUTDIR_VARIABLE} must name a folder, got an empty value. Unset it, or name a folder",
     )
     for app, outdir in zip(apps, outdirs, strict=True):
-        yield not outdir.strip(), f"outdir must name a folder, got {outdir!r}. Leave it out for dist/"
+        yield not outdir.strip(), f"outdir must name a folder, got {outdir!r}. Leave it out to use dist/"
         yield (
             app.yaml_output_type is not YamlOutputType.FILE_PER_CHART,
             "yaml_output_type must be FILE_PER_CHART for synth, which sorts objects into files itself, got "

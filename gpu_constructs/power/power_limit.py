@@ -179,8 +179,8 @@ def _by_board(requests: Sequence[PowerRequest]) -> dict[str, str]:
 def _check_update(strategy: UpdateStrategy | None) -> None:
     if strategy is not None and strategy.max_surge not in (None, 0, "0%"):
         raise GpuConstructsError(
-            "update_strategy must not set max_surge: two pods on a node would change each other's limits, got "
-            f"max_surge={strategy.max_surge!r}. Use max_unavailable"
+            f"update_strategy must not set max_surge, got max_surge={strategy.max_surge!r}: two pods on a node would "
+            "change each other's limits. Use max_unavailable"
         )
 
 

@@ -266,7 +266,7 @@ def _text(setting: str, holds: str, value: Any) -> str:
         value: Value of the keyword.
     """
     if holds == "count":
-        fields.whole_number(setting, value, minimum=1, way_out="Remove it for the default of Ollama")
+        fields.whole_number(setting, value, minimum=1, way_out="Remove it to use the default of Ollama")
     elif holds == "duration" and not _SECONDS.match(value):
         durations.from_go_duration(setting, value)
     elif holds in _UNITS:

@@ -117,8 +117,8 @@ def _check_config(field: str, values: Document, platform: Talos, role: Role) -> 
             ),
             (
                 taints and not node_taints_are_kept(platform, role),
-                f"{field}.machine.nodeTaints must be left out: on {platform} NodeRestriction prevents a worker from "
-                f"setting its own taints, got {taints!r}. Use taints=[Taint(...)], which the kubelet sets when it "
+                f"{field}.machine.nodeTaints must be left out, got {taints!r}: on {platform}, NodeRestriction prevents "
+                "a worker from setting its own taints. Use taints=[Taint(...)], which the kubelet sets when it "
                 "registers the node",
             ),
         ]
@@ -161,8 +161,8 @@ def _check_files(field: str, files: Sequence[Mapping[str, Any]]) -> None:
         is_allowed = path.startswith(("/var/", "/etc/kubernetes/manifests/")) or path == CRI_CUSTOMIZATION_PATH
         if file["op"] == "create" and not is_allowed:
             raise GpuConstructsError(
-                f"{field}[{index}].path must be below /var, or {CRI_CUSTOMIZATION_PATH}: Talos creates no other file, "
-                f"got {path!r}"
+                f"{field}[{index}].path must be below /var, or {CRI_CUSTOMIZATION_PATH}, got {path!r}: Talos creates "
+                "no other file"
             )
 
 

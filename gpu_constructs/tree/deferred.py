@@ -97,7 +97,8 @@ class DeferredProvider(ProcessProvider):
             got = node.send(request, type(expected))
             if got != expected and not isinstance(got, types.LoadResponse):
                 raise RuntimeError(
-                    f"cdk8s must answer {expected}, got {got}. Set GPU_CONSTRUCTS_KERNEL=stock, and report the program"
+                    f"the answer of cdk8s must be {expected}, got {got}. Set the environment variable "
+                    "GPU_CONSTRUCTS_KERNEL=stock, and report your program as a bug of gpu_constructs"
                 )
         self._sent.clear()
 

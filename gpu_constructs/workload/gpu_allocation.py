@@ -143,13 +143,13 @@ def _amount(request: GpuRequest, resource: str, profile: GpuProfile) -> int:
         )
     if request.count != 1:
         raise GpuConstructsError(
-            f"request.count must be 1 if {resource} has units of {sharing.vram_unit}, got {request.count}: "
-            "vram decides the number of units. Set only GpuRequest(vram='8Gi')"
+            f"request.count must be 1 if slots of {resource} stand for {sharing.vram_unit} of memory, got "
+            f"{request.count}: vram decides the number of slots. Set only GpuRequest(vram='8Gi')"
         )
     if request.vram is None:
         raise GpuConstructsError(
-            f"request.vram must have a value if {resource} has units of {sharing.vram_unit}, because it "
-            "decides the number of units. Set gpus=GpuRequest(vram='8Gi')"
+            f"request.vram must have a value if slots of {resource} stand for {sharing.vram_unit} of memory, because "
+            "vram decides the number of slots. Set gpus=GpuRequest(vram='8Gi')"
         )
     try:
         return sharing.units(request.vram)

@@ -276,8 +276,8 @@ def _check_that_a_board_can_meet_it(request: GpuRequest, boards: Sequence[GpuMod
     if least_mib is not None and all((board.vram_mib or least_mib) < least_mib for board in boards):
         most = max(boards, key=lambda board: board.vram_mib or 0)
         raise GpuConstructsError(
-            f"request.min_vram of {request.min_vram} is more than any of request.products has: {most.name} reports "
-            f"{most.vram_mib} MiB. Set less, such as '{most.vram_mib}Mi'"
+            f"request.min_vram of {request.min_vram} is more than any board in request.products has: {most.name} "
+            f"reports {most.vram_mib} MiB. Set less, such as '{most.vram_mib}Mi'"
         )
     families = {board.architecture.lower().replace(" ", "-") for board in boards}
     if request.families and families.isdisjoint(request.families):
@@ -288,8 +288,8 @@ def _check_that_a_board_can_meet_it(request: GpuRequest, boards: Sequence[GpuMod
     least = request.compute_capability
     if least is not None and not any(_may_reach(family, least) for family in families):
         raise GpuConstructsError(
-            f"request.min_compute_capability {request.min_compute_capability} is more than any of request.products "
-            f"has, which are {' and '.join(sorted(families))}. Remove one of them"
+            f"request.min_compute_capability {request.min_compute_capability} is more than any board in "
+            f"request.products has, which are {' and '.join(sorted(families))}. Remove one of them"
         )
 
 

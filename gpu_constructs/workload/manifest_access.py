@@ -129,7 +129,7 @@ class ManifestAccess:
             gone = self.missing_from(made, claim_template=claim_template)
             if gone is not None:
                 raise GpuConstructsError(
-                    f"the values of its chart have no place for {gone}. Omit the option, or render the chart with "
+                    f"the Helm values of the chart have no key for {gone}. Omit the option, or render the chart with "
                     "helm template, include the result and apply GpuAccess to the workload"
                 )
             _annotate(self, made)

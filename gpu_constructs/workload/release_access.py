@@ -56,9 +56,9 @@ def gpu_workloads(
     each = counted(manifest, chart)
     if not each:
         raise GpuConstructsError(
-            f"the values must be those of a chart with pods that the library knows: {', '.join(known_charts())}, or a "
-            "chart with the values of app-template. For other charts, include the output of helm template, and apply "
-            "GpuAccess to the workload"
+            f"GpuAccess knows only the Helm values of the charts {', '.join(known_charts())}, and of charts with the "
+            "values of app-template. For another chart, include the output of helm template, and apply GpuAccess to "
+            "the workload"
         )
     held = [_names(one) for _, one in each]
     found = [pair for pair, names in zip(each, held, strict=True) if container is None or container in names]

@@ -173,7 +173,7 @@ def test_each_kind_of_node_is_examined_once():
             "workloads must be a list, got str. Pass a list of manifests, for example Testing.synth(chart)",
         ),
         (ONE_5070_TI, {"kind": "Pod"}, {}, "workloads must be a list"),
-        (ONE_5070_TI, [SEED[0], 7], {}, "workloads[1] must be a manifest, a mapping with apiVersion and kind"),
+        (ONE_5070_TI, [SEED[0], 7], {}, "workloads[1] must be a manifest (a mapping with apiVersion and kind)"),
         (ONE_5070_TI, [{"kind": "Pod"}], {}, "got a mapping with ['kind']"),
         (
             ONE_5070_TI,

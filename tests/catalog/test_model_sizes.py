@@ -64,7 +64,7 @@ def test_a_model_of_vllm_is_compared_with_its_gpus(args, given, inventory, found
 
 def test_a_model_of_vllm_that_is_too_large_is_an_error_with_a_solution(app):
     served(app, lambda chart: Vllm(chart, "llm", model=LLAMA, gpus=GpuRequest(products=["RTX 4090"]), platform=PLAIN))
-    said = rf"team/llm: serves '{LLAMA}', whose weights take about 130 GB, on GPU memory of 26 GB"
+    said = rf"team/llm: serves '{LLAMA}', whose weights take about 130 GB, but its GPUs have 26 GB of memory"
     with pytest.raises(SynthesisError, match=said):
         synthesize(app)
 
@@ -86,7 +86,9 @@ def test_a_model_of_ollama_that_is_too_large_is_a_warning(app):
     with pytest.warns(GpuConstructsWarning) as told:
         synthesize(app)
     (said,) = (str(one.message) for one in told)
-    assert said.startswith("team/llm: serves 'llama3:70b', whose weights take at least 33 GB, on GPU memory of 26 GB")
+    assert said.startswith(
+        "team/llm: serves 'llama3:70b', whose weights take at least 33 GB, but its GPUs have 26 GB of memory"
+    )
 
 
 PLAIN = Kubernetes()

@@ -76,8 +76,8 @@ def test_mps_allows_48_slots_and_suggests_time_slicing_for_more():
 
 def test_mps_does_not_share_mig_devices():
     assert refusal(Sharing, strategy="mps", resources={MIG: 2}) == (
-        "sharing.mps.resources must be 'nvidia.com/gpu': MPS does not share MIG devices, got "
-        "'nvidia.com/mig-1g.5gb'. Use Sharing.time_slicing for them"
+        "sharing.mps.resources must be 'nvidia.com/gpu', got 'nvidia.com/mig-1g.5gb', because MPS does not share MIG "
+        "devices. Use Sharing.time_slicing for MIG devices"
     )
 
 
@@ -112,7 +112,7 @@ def test_an_unknown_strategy_is_rejected():
 def test_no_sharing_takes_no_options(rows):
     for (option,) in rows:
         assert refusal(Sharing, strategy="none", **option) == (
-            "sharing must have no other options without a strategy. Use Sharing.none()"
+            "sharing must have no other options with the strategy 'none'. Use Sharing.none()"
         )
 
 
@@ -147,7 +147,7 @@ def test_other_slots_do_not_stand_for_memory():
     for sharing in [Sharing.none(), Sharing.time_slicing(replicas=4), Sharing.mps(replicas=4)]:
         assert (sharing.vram_unit, sharing.vram_unit_mib) == (None, None), sharing
         assert refusal(sharing.units, "8Gi") == (
-            f"units needs Sharing.vram_units, got the strategy {sharing.strategy!r}"
+            f"sharing.units(...) needs Sharing.vram_units, got the strategy {sharing.strategy!r}"
         )
 
 

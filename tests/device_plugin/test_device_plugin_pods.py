@@ -169,8 +169,8 @@ def test_a_security_context_without_necessary_rights_is_rejected(component, conf
     for context in ({}, {"privileged": False, "capabilities": {"drop": ["ALL"], "add": ["NET_RAW"]}}):
         own = component(security_context=context)
         assert refusal(manifests, config, own, platform=platform) == (
-            f"{own._NAME}.security_context must contain {needed} for {why}, got {context!r}. Remove it to get the "
-            "rights that the configuration needs"
+            f"{own._NAME}.security_context must contain {needed} for {why}, got {context!r}. Remove "
+            "security_context, so that the library sets the rights that the configuration needs"
         )
 
 

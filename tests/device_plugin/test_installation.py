@@ -143,8 +143,8 @@ def test_settings_of_release_0_18_0_are_rejected_before_it():
 def test_two_different_roots_of_mps_are_rejected():
     config = PluginConfig(flags=Flags(mps_root="/var/mps"), sharing=MPS.sharing)
     assert refusal(config, mps_control_daemon=MpsControlDaemon(root="/srv/mps")) == (
-        "mps_control_daemon.root must be flags.mps_root of the configuration, '/var/mps', got '/srv/mps'. Set only one "
-        "of them"
+        "mps_control_daemon.root must equal flags.mps_root of the configuration ('/var/mps'), got '/srv/mps'. Set only "
+        "one of the two"
     )
     assert warned(config, mps_control_daemon=MpsControlDaemon(root="/var/mps")) == warned(config) == []
 

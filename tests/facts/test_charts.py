@@ -115,7 +115,7 @@ def test_a_plan_states_that_values_elsewhere_can_change_gpus():
         (parameters, "spec.source.helm.parameters"),
     ):
         (condition,) = plan_capacity([release], NODES).conditions
-        assert f"reads through {place} do not change its GPUs" in condition.what
+        assert f"reads through {place}, and that the plan does not read, leave" in condition.what
 
 
 def test_values_that_are_not_a_mapping_are_an_error():
@@ -174,10 +174,10 @@ def test_gpu_access_explains_why_a_release_cannot_have_gpus():
             "other",
             {},
             {"count": 1},
-            "the values must be those of a chart with pods that the library knows: app-template",
+            "GpuAccess knows only the Helm values of the charts app-template",
         ),
         ("app-template", both, {"count": 1}, "container must be the name of a container in one workload of the chart"),
-        ("ollama", {}, {"shared_memory": "1Gi"}, "the values of its chart have no place for spec.template.spec"),
+        ("ollama", {}, {"shared_memory": "1Gi"}, "the Helm values of the chart have no key for spec.template.spec"),
         ("ollama", {}, {"profile": claims}, "pods of a HelmRelease have no field for claims"),
         ("ollama", gpu, {"count": 1}, "nvidia.com/gpu"),
     ):

@@ -104,7 +104,7 @@ REFUSED = [
         {"backend": "nvml", "names": ["module.power.limit"]},
         "query_field_names[0] must be a field that nvml knows, got 'module.power.limit'; nvidia-smi knows it",
     ),
-    ({"names": []}, "query_field_names must name a field, got []. Leave it out for 'AUTO'"),
+    ({"names": []}, "query_field_names must name a field, got []. Leave it out to use 'AUTO'"),
     (
         {"names": ["AUTO", "power.draw"]},
         "query_field_names must be either 'AUTO' or names, got ['AUTO', 'power.draw']. 'AUTO' includes them all",

@@ -146,8 +146,8 @@ def test_values_alone_emit_no_object():
 def test_the_registry_of_nvidia_is_rejected_for_earlier_releases(make):
     delivery = make(source=NVIDIA_OCI)
     assert refusal(manifests, delivery, chart_version="v26.3.3") == (
-        f"delivery.{make.__name__}.source must be 'https://helm.ngc.nvidia.com/nvidia' for release 26.3.3: the "
-        f"registry of NVIDIA has charts from 26.7.0 on, got '{NVIDIA_OCI}'"
+        f"delivery.{make.__name__}.source must be 'https://helm.ngc.nvidia.com/nvidia' for release 26.3.3, got "
+        f"'{NVIDIA_OCI}': the registry of NVIDIA contains charts from 26.7.0 on only"
     )
     assert manifests(delivery, chart_version="26.10.0")
     assert manifests(make(source=MIRROR), chart_version="25.10.1")

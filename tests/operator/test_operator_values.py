@@ -96,8 +96,8 @@ def test_the_operator_gets_the_mig_strategy_of_the_file():
 
 def test_configurations_that_the_operator_cannot_use_are_rejected():
     assert refusal(config=Configs.named({"a": SLICES}, default="a")) == (
-        "config must be a PluginConfig, Configs.managed(...) or Configs.external(...): the operator has one DaemonSet "
-        "with a config-manager, got Configs.named(...)"
+        "config must be a PluginConfig, Configs.managed(...) or Configs.external(...), got Configs.named(...): the "
+        "operator has one DaemonSet with a config-manager"
     )
     external = Configs.external("theirs", default="a", may_use=["mig"])
     assert refusal(config=external).startswith("config.flags and config.may_use must be absent")

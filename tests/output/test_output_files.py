@@ -328,8 +328,8 @@ class Wants(Construct):
             "the outdirs of several Apps must be in the same folder, got a/b, dist",
         ),
         (lambda app: synth(app, strict="yes"), "strict must be True or False, got 'yes'"),
-        (lambda app: synth(App(outdir="")), "outdir must name a folder, got ''. Leave it out for dist/"),
-        (lambda app: synth(App(outdir=" ")), "outdir must name a folder, got ' '. Leave it out for dist/"),
+        (lambda app: synth(App(outdir="")), "outdir must name a folder, got ''. Leave it out to use dist/"),
+        (lambda app: synth(App(outdir=" ")), "outdir must name a folder, got ' '. Leave it out to use dist/"),
         (
             lambda app: synth(App(yaml_output_type=YamlOutputType.FILE_PER_APP)),
             "yaml_output_type must be FILE_PER_CHART for synth, which sorts objects into files itself",

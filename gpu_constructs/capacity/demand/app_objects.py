@@ -350,7 +350,7 @@ def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], 
         wanted = members(request.get("firstAvailable")) or [mapping(request.get("exactly")) or request]
         choices = [_choice(one, name, app, notes) for one in wanted]
         if choices[1:] and any(one.asks for one in choices):
-            notes.append(f"each node allocates the first choice of its request {name} that it has")
+            notes.append(f"a node allocates the first alternative in request {name} that it has")
         found = _together(found, choices)
     if any(one.asks for one in found) and mapping(spec.get("devices")).get("constraints"):
         notes.append(Condition("devices meet the constraints of its claim, which the plan cannot check"))

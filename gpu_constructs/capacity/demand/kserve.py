@@ -155,7 +155,10 @@ def _component(manifest: Manifest, part: str, component: Mapping[str, Any]) -> P
         if not most:
             notes = (f"it sets no maxReplicas: the plan counts {copies}, but Knative may create more",)
         if number(component.get("canaryTrafficPercent"), 100) < 100:
-            notes = (*notes, "canaryTrafficPercent keeps the last revision, which the plan counts as part of an update")
+            notes = (
+                *notes,
+                "canaryTrafficPercent keeps the pods of the last revision: the plan counts them as in an update",
+            )
         surge = max(least, 1)
         rollout = {"surge": surge, "surge_is_needed": True, "surge_together": surge, "notes": notes}
     return PodGroup(

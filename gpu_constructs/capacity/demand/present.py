@@ -109,8 +109,8 @@ def _of_release(one: ReleaseWorkloads, app: App) -> Iterator[Condition]:
         )
     if release.unread and any(next(gpus_named(each.pod, app.is_gpu), None) for each in one.workloads):
         yield Condition(
-            f"the values that {named} reads through {release.unread} do not change its GPUs: the plan does not read "
-            "them",
+            f"the values that {named} reads through {release.unread}, and that the plan does not read, leave its GPU "
+            "requests unchanged",
             "write these values into the object itself",
         )
 

@@ -56,8 +56,8 @@ def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterat
     if usual > has:
         yield Finding(
             ask.pod.index,
-            f"serves {model!r}, whose weights take about {usual:.0f} GB, on GPU memory of {has:.0f} GB. Use a smaller "
-            "or quantized model, more or larger GPUs, or --cpu-offload-gb",
+            f"serves {model!r}, whose weights take about {usual:.0f} GB, but its GPUs have {has:.0f} GB of memory. Use "
+            "a smaller or quantized model, more or larger GPUs, or --cpu-offload-gb",
             is_warning=certain <= has,
         )
 
@@ -76,8 +76,8 @@ def _of_ollama(facts: Facts) -> Iterator[Finding]:
             if weights is not None and weights[0] > has and "cloud" not in model:
                 yield Finding(
                     ask.pod.index,
-                    f"serves {model!r}, whose weights take at least {weights[0]:.0f} GB, on GPU memory of {has:.0f} "
-                    "GB, so the CPU slowly computes the rest. Use a smaller model or larger GPUs",
+                    f"serves {model!r}, whose weights take at least {weights[0]:.0f} GB, but its GPUs have {has:.0f} "
+                    "GB of memory, so the CPU slowly computes the rest. Use a smaller model or larger GPUs",
                     is_warning=True,
                 )
 
@@ -235,7 +235,7 @@ def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> It
     elif most is not None and amount > most:
         yield Finding(
             pod.index,
-            f"annotation {VRAM_TYPICAL} must be at most {VRAM} of {budget!r}, got {typical!r}",
+            f"annotation {VRAM_TYPICAL} must be at most the annotation {VRAM} ({budget!r}), got {typical!r}",
         )
 
 

@@ -87,7 +87,9 @@ class DenyVisibleDevicesOverride(GpuObject):
         given = runtime_class if isinstance(runtime_class, list | tuple) else [runtime_class]
         classes = tuple(references.name_of("runtime_class", each, "RuntimeClass") for each in given)
         if not classes:
-            raise GpuConstructsError("runtime_class must name at least one class, got []. Leave it out for the default")
+            raise GpuConstructsError(
+                "runtime_class must name at least one class, got []. Leave it out to use the default"
+            )
         # kubernetes/enhancements, KEP-3488: stable in 1.30.
         require_kubernetes("ValidatingAdmissionPolicy", "1.30", platform, "Leave out this policy")
         excluded = [namespace_name(each) for each in excluded_namespaces]
