@@ -24,8 +24,8 @@ from gpu_constructs.capacity.pod_rules_search import BetweenPods, Found
 from gpu_constructs.capacity.wording import has, joined, several
 
 _ONLY_THESE = Condition(
-    "the inventory lists all nodes of the cluster: on any other node, it creates a pod that stays Pending, because no "
-    "node selector or affinity prevents this",
+    "the inventory lists all nodes of the cluster: without a node selector or affinity, it also creates a pod on other "
+    "nodes, which stays Pending",
     "set a node_selector that only nodes with GPUs match",
 )
 # Kinds whose pods no controller updates.

@@ -187,7 +187,7 @@ class Problems:
         shortage = packed.packing.shortage
         if shortage is None:
             some = f"{self._some_of(lacking)} {_wait(lacking)}"
-            return f"no placement has room for all of them; in the best one found, {some}"
+            return f"no placement has room for every pod; in the best one found, {some}"
         who = sorted({index for item in shortage.items for index, _ in packed.members[item]})
         titles, nodes = self._matching.named(who), self._matching.names(shortage.bins)
         verb, have = "requests" if len(who) == 1 else "request", f"{joined(nodes)} {has(nodes)}"

@@ -325,9 +325,7 @@ def _hostengine(field: str, address: str) -> str:
 
 def _milliseconds(field: str, text: str) -> int:
     if not text.isdecimal() or int(text) % 1000 or not 1000 <= int(text) <= 3_600_000:
-        raise GpuConstructsError(
-            f"it must be a number of milliseconds, a multiple of 1000 from 1000 to 3600000, got {text!r}"
-        )
+        raise GpuConstructsError(f"it must be milliseconds, in whole thousands from 1000 to 3600000, got {text!r}")
     return int(text) // 1000
 
 
