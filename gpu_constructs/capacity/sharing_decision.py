@@ -155,20 +155,20 @@ class Decision:
         clients = mps_clients(self._hardware.architecture)
         board = self._hardware.board
         whys = (
-            (isinstance(self._settings.platform, Talos), f"the library has not tested it on {self._settings.platform}"),
+            (isinstance(self._settings.platform, Talos), f"MPS lacks a test on {self._settings.platform}"),
             (
                 self._hardware.architecture in _TOO_OLD_FOR_MPS,
-                f"it needs Volta or newer, and {board} may be older",
+                f"MPS needs Volta or newer, and {board} may be older",
             ),
             (
                 self._mib is None,
-                f"it limits each client to a share of the memory, but {self._what_is_unknown()}",
+                f"MPS limits each client to a share of the memory, but {self._what_is_unknown()}",
             ),
             (any(one.is_wide for one in self._demands), self._why_wide()),
-            (self._needed > clients, f"it serves {clients} clients on a GPU, but {self._needed} pods can share one"),
+            (self._needed > clients, f"MPS serves {clients} clients on a GPU, but {self._needed} pods can share one"),
             (
                 each < largest,
-                f"it would limit each of {self._needed} clients to {each} MiB, but the largest pod takes {largest} MiB",
+                f"MPS would limit {self._needed} clients to {each} MiB each, but the largest pod takes {largest} MiB",
             ),
         )
         return next((why for holds, why in whys if holds), "")

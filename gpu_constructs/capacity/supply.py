@@ -132,8 +132,8 @@ def _of_plugin(node: GpuNode, plugin: Service, classes: Sequence[str]) -> tuple[
     notes = [*_of_guessed_memory(node), *_of_service(node, plugin)]
     if classes:
         notes.append(
-            f"a device plugin serves its GPUs, so it has no devices for {', '.join(classes)}. Keep the plugin's pods "
-            "off nodes for DRA with node_selector= or a taint"
+            f"a device plugin serves the GPUs of the node, so it has no devices for {', '.join(classes)}. Keep the "
+            "plugin's pods off nodes for DRA with node_selector= or a taint"
         )
     return [*_devices(node, plugin)], notes
 
@@ -146,7 +146,7 @@ def _why_nothing(node: GpuNode, plugin: Service) -> str:
     """
     layouts = node.layouts
     if any(layouts) and plugin.sharing.strategy == "mps":
-        return "MPS does not share GPUs of a node with MIG: its device plugin advertises no GPU"
+        return "MPS does not share GPUs of a node with MIG: the device plugin advertises no GPU"
     if any(layouts) and plugin.mig_strategy == "single" and single_profile(layouts) is None:
         why = "not every GPU has MIG devices" if not all(layouts) else "the node has several MIG profiles"
         return f"the MIG strategy single does not work, because {why}: the device plugin advertises no GPU"
@@ -312,7 +312,7 @@ def _divided_by_label(
     except GpuConstructsError as error:
         return node, [f"{MIG_CONFIG}={config} does not suit the node, so the plan assumes whole GPUs: {error.problem}"]
     listed = " and ".join(f"{count} x {profile}" for profile, count in layout.items())
-    return divided, [f"each of its GPUs has {listed}, as {MIG_CONFIG}={config} specifies"]
+    return divided, [f"each GPU of the node has {listed}, as {MIG_CONFIG}={config} specifies"]
 
 
 def _layout(board: str | None, config: str) -> Mapping[str, int] | None:

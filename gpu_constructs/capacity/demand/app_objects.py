@@ -353,7 +353,7 @@ def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], 
             notes.append(f"a node allocates the first alternative in request {name} that it has")
         found = _together(found, choices)
     if any(one.asks for one in found) and mapping(spec.get("devices")).get("constraints"):
-        notes.append(Condition("devices meet the constraints of its claim, which the plan cannot check"))
+        notes.append(Condition("devices meet the constraints of the claim, which the plan cannot check"))
     return found, list(dict.fromkeys(notes))
 
 
@@ -365,11 +365,11 @@ def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str])
         return Choice({})
     if not app.is_gpu_class(device_class):
         if app.index_of(_DRA, "DeviceClass", device_class) is None:
-            notes.append(Condition(f"a device of class {device_class}, which may not be a GPU, is free for it"))
+            notes.append(Condition(f"a device of class {device_class}, which may not be a GPU, is free for the pod"))
         return Choice({})
     has_conditions = bool(wanted.get("selectors"))
     if has_conditions:
-        notes.append(Condition(f"devices meet the conditions of its request {name}, which the plan cannot check"))
+        notes.append(Condition(f"devices meet the conditions of the request {name}, which the plan cannot check"))
     if device_class in app.own_classes:
         notes.append(
             Condition(f"devices meet the conditions of device class {device_class}, which the plan cannot check")
@@ -380,7 +380,7 @@ def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str])
     if has_conditions:
         notes.append(
             Condition(
-                f"one device of a node meets the conditions of its request {name}, which takes all such devices and "
+                f"one device of a node meets the conditions of the request {name}, which takes all such devices and "
                 "waits until all are free"
             )
         )

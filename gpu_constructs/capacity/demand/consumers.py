@@ -46,12 +46,14 @@ from gpu_constructs.records import dataclass, fields, replace
 _MEBIBYTE = 1024 * 1024
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _NAMED = 5
-_STOPPED = "the app suspends, pauses or stops it, or a scheduling gate holds it back: the plan does not count it"
+_STOPPED = (
+    "the app suspends, pauses or stops it, or a scheduling gate holds the pods back: the plan does not count them"
+)
 _REVISIONS = (
-    "its anti-affinity is only for pods of the same revision: the plan does not check whether an update has room"
+    "the anti-affinity of the pods is only for the same revision: the plan does not check whether an update has room"
 )
 _WAITS = "the Kueue queue {}, whose quota the plan cannot check, lets it start"
-_TWICE = "the app contains it more than once: the plan counts only the first one"
+_TWICE = "the app contains the object more than once: the plan counts only the first one"
 
 
 @dataclass(frozen=True)
@@ -219,12 +221,12 @@ def _holding(claims: PodClaims, app: App) -> list[str]:
     A note is a text. It states that the pod runs on the node to which the scheduler allocated the claim.
     """
     names = [name_of(app.facts.objects[claim]) for claim in claims.shared]
-    return [f"it also uses ResourceClaim {name}, so it runs on the node of that claim" for name in names]
+    return [f"the pods also use ResourceClaim {name}, so they run on the node of that claim" for name in names]
 
 
 def _stopped_by(gates: str) -> list[str]:
     """Return the notes for pods that do not run because of a scheduling gate or a suspension."""
-    return [*([f"the scheduling gate {gates} holds its pods back"] if gates else []), _STOPPED]
+    return [*([f"the scheduling gate {gates} holds the pods back"] if gates else []), _STOPPED]
 
 
 def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
@@ -269,14 +271,15 @@ def _held_by(holders: Sequence[_Holder]) -> list[str]:
     titles = [f"{holder.manifest['kind']} {name_of(holder.manifest)}" for holder in holders]
     named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if titles[_NAMED:] else "")
     notes = (
-        (True, f"{sum(holder.pods for holder in holders)} pods share it: those of {named}"),
+        (True, f"{sum(holder.pods for holder in holders)} pods share the claim: those of {named}"),
         (
             len(holders) > 1,
-            f"its node must accept these pods, but the plan checks only the node requirements of {titles[0]}",
+            "the node of the claim must accept all these pods, but the plan checks only the node requirements of "
+            f"{titles[0]}",
         ),
         (
             any(holder.group.is_for_each_node for holder in holders),
-            "pods of a DaemonSet that use it stay Pending on all other nodes",
+            "pods of a DaemonSet that use the claim stay Pending on all other nodes",
         ),
     )
     return [note for holds, note in notes if holds]

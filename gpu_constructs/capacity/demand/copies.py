@@ -132,7 +132,7 @@ def _daemon_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
         surge=surge,
         # Kubernetes allows maxSurge only together with maxUnavailable 0.
         surge_is_needed=surge > 0,
-        notes=("its maxSurge is a percentage of the nodes: the plan counts one new pod",)
+        notes=("maxSurge is a percentage of the nodes: the plan counts one new pod",)
         if surge and isinstance(most, str)
         else (),
     )
@@ -206,7 +206,7 @@ def _training(manifest: Manifest, app: App, *, types: str, workers: int = 1) -> 
     given_types = at(manifest, types)
     least, most = _elastic(spec, given_types)
     is_elastic = least != most
-    notes = (f"its number of workers is elastic: from {least} to {most}",) if is_elastic else ()
+    notes = (f"the number of workers is elastic: from {least} to {most}",) if is_elastic else ()
     for name, given in given_types.items():
         is_worker = name.lower() == "worker"
         pods = number(mapping(given).get("replicas"), workers if is_worker else 1)
@@ -257,7 +257,7 @@ def _job_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     spec = _spec(manifest)
     jobs = members(spec.get("replicatedJobs"))
     in_turn = any(one.get("status") == "Complete" for job in jobs for one in members(job.get("dependsOn")))
-    notes = ("its jobs run one after another: the plan counts them as if they ran together",) if in_turn else ()
+    notes = ("the jobs in it run one after another: the plan counts them as if they ran together",) if in_turn else ()
     for job in jobs:
         made = at(job, "template.spec")
         yield PodGroup(
@@ -291,7 +291,7 @@ def _knative_copies(annotations: Mapping[str, Any]) -> dict[str, Any]:
         for names in (("min-scale", "minScale"), ("max-scale", "maxScale"), ("initial-scale", "initialScale"))
     )
     copies = max(most or 0, least or 0) or 1
-    notes = () if most else (f"it sets no max-scale: the plan counts {copies}, but Knative may create more",)
+    notes = () if most else (f"the object sets no max-scale: the plan counts {copies}, but Knative may create more",)
     surge = max(least or 0, 1 if first is None else first)
     return {
         "copies": copies,
@@ -350,7 +350,7 @@ def _scaled_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
         is_stopped=paused is not None and str(paused).lower() not in ("0", "f", "false"),
         notes=()
         if "maxReplicaCount" in spec
-        else ("it sets no maxReplicaCount: the plan counts the default of 100 jobs",),
+        else ("the object sets no maxReplicaCount: the plan counts the default of 100 jobs",),
     )
 
 

@@ -20,7 +20,7 @@ from gpu_constructs.facts.readable import Manifest, annotations_of, at, mapping,
 from gpu_constructs.kube.plain_data import merged
 from gpu_constructs.kube.pod_specs import model_server
 
-_NOTHING_MORE = Condition("its baseRefs, which the plan cannot check, do not change where its pods run")
+_NOTHING_MORE = Condition("the baseRefs of the object, which the plan cannot check, do not change where the pods run")
 _GROUP = "serving.kserve.io"
 _SERVING = "kserve-container"
 _ALONE = "the plan reads only its own fields"
@@ -73,7 +73,7 @@ def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tupl
         return _of_format(manifest, predictor, server, app)
     own = app.named(_GROUP, "ServingRuntime", name, namespace_of(manifest))
     found = own or app.named(_GROUP, "ClusterServingRuntime", name)
-    return at(found, "spec"), () if found else (f"its runtime {name} is not in this app: {_ALONE}",)
+    return at(found, "spec"), () if found else (f"the runtime {name} is not in this app: {_ALONE}",)
 
 
 def _of_format(
@@ -94,10 +94,10 @@ def _of_format(
             order = -float(number(formats[0].get("priority"), -1)) if "priority" in formats[0] else inf
             found.append((is_shared, order, name_of(one), spec))
     if not found:
-        return {}, (f"it names no runtime, and no runtime of this app supports its format: {_ALONE}",)
+        return {}, (f"the object names no runtime, and no runtime of this app supports the model format: {_ALONE}",)
     found.sort(key=lambda each: each[:3])
     named = ", ".join(each[2] for each in found[:_NAMED]) + (" and others" if found[_NAMED:] else "")
-    note = f"KServe chooses its runtime among {named}: the plan assumes {found[0][2]}"
+    note = f"KServe chooses the runtime among {named}: the plan assumes {found[0][2]}"
     return found[0][3], (note,) if found[1:] else ()
 
 
@@ -153,7 +153,7 @@ def _component(manifest: Manifest, part: str, component: Mapping[str, Any]) -> P
         copies = max(least, most, 1)
         notes: tuple[str, ...] = ()
         if not most:
-            notes = (f"it sets no maxReplicas: the plan counts {copies}, but Knative may create more",)
+            notes = (f"the object sets no maxReplicas: the plan counts {copies}, but Knative may create more",)
         if number(component.get("canaryTrafficPercent"), 100) < 100:
             notes = (
                 *notes,

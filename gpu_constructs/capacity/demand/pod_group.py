@@ -41,7 +41,7 @@ def update(
     extra = _first_share((given[0], surge), copies, up=True)
     gone = _first_share((given[1], unavailable), least_copies or copies, up=False)
     are_none = all(value is not None and share(value, 100, up=True) == 0 for value in given)
-    notes = ("Kubernetes rejects it: maxSurge and maxUnavailable are both 0",) if are_none else ()
+    notes = ("Kubernetes rejects the object: maxSurge and maxUnavailable are both 0",) if are_none else ()
     rollout = {"surge": extra, "surge_is_needed": not gone} if extra and copies else {}
     return {**rollout, "notes": notes}
 

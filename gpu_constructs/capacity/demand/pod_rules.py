@@ -218,7 +218,7 @@ class _Everyone:
         if who:
             self.found.nears.append(Affinity(index, tuple(str(term.get("topologyKey")) for term in terms), who))
         elif not any(noted == index for noted, _ in self.found.conditions):
-            self._note(index, "a pod that its podAffinity selects and that is not in this app runs there")
+            self._note(index, "a pod that the podAffinity selects, and that is not in this app, runs on the same nodes")
         return bool(who)
 
     def _note(self, index: int, clause: str) -> None:
@@ -243,9 +243,12 @@ class _Everyone:
             self.found.of_revisions.add(index)
         stranger = next((self._pods[other] for other in selected if other >= self._consumers), None)
         if stranger is not None:
-            self._note(index, f"its {what} lets it run near {stranger.kind} {stranger.title}, which requests no GPU")
+            self._note(
+                index,
+                f"the {what} of the pods lets them run near {stranger.kind} {stranger.title}, which requests no GPU",
+            )
         if term.get("mismatchLabelKeys") or term.get("namespaceSelector"):
-            self._note(index, f"its {what}, which the plan cannot check, allows the placement")
+            self._note(index, f"the {what} of the pods, which the plan cannot check, allows the placement")
         return {other for other in selected if other < self._consumers}
 
     def selected(self, term: Mapping[str, Any], owner: Consumer) -> list[int]:
@@ -329,4 +332,4 @@ def placement_notes(pod_spec: Mapping[str, Any]) -> Iterator[Condition]:
     """Yield a condition if a scheduler other than kube-scheduler places the pods, because the plan cannot check it."""
     scheduler = pod_spec.get("schedulerName")
     if scheduler not in (None, "", "default-scheduler"):
-        yield Condition(f"its scheduler {scheduler} places its pods where kube-scheduler would")
+        yield Condition(f"the scheduler {scheduler} places the pods where kube-scheduler would")

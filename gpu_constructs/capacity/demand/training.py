@@ -134,7 +134,7 @@ def _workers(group: Mapping[str, Any], scales: bool) -> tuple[int, int, Sequence
     if not scales:
         return first, first, ()
     if most < 0:
-        return first, least, ("its autoscaler has no maxReplicas: the plan counts the declared replicas",)
+        return first, least, ("the autoscaler has no maxReplicas: the plan counts the declared replicas",)
     return max(most, least), least, ()
 
 
@@ -152,7 +152,7 @@ def volcano_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     templates = [pods_of(task.get("template")) for task in tasks]
     pods = [number(task.get("replicas"), 0) for task in tasks]
     starts = _starting(spec, tasks, pods, [bool(pod_asks(one["spec"], app.is_gpu)) for one in templates])
-    notes = (f"it starts with {sum(starts)} of its {sum(pods)} pods (minAvailable)",) if starts != pods else ()
+    notes = (f"the job starts with {sum(starts)} of its {sum(pods)} pods (minAvailable)",) if starts != pods else ()
     priority = {key: spec[key] for key in ("priorityClassName",) if spec.get(key)}
     for index, (task, template) in enumerate(zip(tasks, templates, strict=True)):
         yield PodGroup(
@@ -192,7 +192,7 @@ def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     remarks: tuple[str, ...] = ()
     if runtime is None:
         runtime = _UNKNOWN_RUNTIME
-        own_nodes = () if "numNodes" in own else ("it sets no numNodes: the plan counts one node",)
+        own_nodes = () if "numNodes" in own else ("the job sets no numNodes: the plan counts one node",)
         remarks = ("its runtime is not in this app: the plan reads only its own fields", *own_nodes)
     policy = mapping(runtime.get("mlPolicy"))
     jobs = members(at(runtime, "template.spec").get("replicatedJobs"))
