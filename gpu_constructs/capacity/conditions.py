@@ -71,7 +71,8 @@ def _answer(answer: Answer, *, is_sure: bool) -> Answer:
 def conditions(matching: Matching) -> Iterator[Problem]:
     """Yield a problem for each assumption that the plan cannot check.
 
-    Such an assumption is about a node or a workload, or about a label that pods select and no node declares.
+    Such an assumption (condition) is about a node or a workload, or about a label that pods select and no node
+    declares.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -208,10 +209,10 @@ class Beside:
     """The answers of a plan that take rules between pods into account, such as anti-affinity: whether all pods fit.
 
     Attributes:
-        always: Whether all long-running pods have a place on a node.
-        everything: Whether all pods have a place at the same time.
-        always_runs: Whether all long-running pods have a place, and ResourceQuotas admit them.
-        all_runs: Whether all pods have a place at the same time, and ResourceQuotas admit them.
+        always: Whether all long-running pods have room on a node.
+        everything: Whether all pods have room at the same time.
+        always_runs: Whether all long-running pods have room, and ResourceQuotas admit them.
+        all_runs: Whether all pods have room at the same time, and ResourceQuotas admit them.
         placed: Placement of the pods that follows the rules. It is None if the search found no such placement, or if
             the app has no rules between pods.
         problems: Problems that the rules cause.

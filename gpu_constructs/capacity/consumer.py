@@ -148,14 +148,14 @@ class Pods:
 
     @property
     def starting(self) -> int:
-        """Number of pods that must have a place before the first of them starts: 1, or more for a gang."""
+        """Number of pods that must have room before the first of them starts: 1, or more for a gang."""
         if not self.is_gang:
             return 1
         return self.pods_each if self.starts_with is None else min(self.starts_with, self.pods_each)
 
     @property
     def updating(self) -> int:
-        """Number of new pods that must all have a place before an update deletes an old pod."""
+        """Number of new pods that must all have room before an update deletes an old pod."""
         return self.surge_together * self.starting if self.surge and self.surge_is_needed else 0
 
 

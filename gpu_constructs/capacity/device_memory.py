@@ -180,7 +180,7 @@ class DeviceMemory:
         return self._meetings[key]
 
     def conflicts(self) -> tuple[list[Conflict], bool]:
-        """Return the smallest sets of pods that exceed the memory of a device, and whether it omits some sets."""
+        """Return the smallest sets of pods that exceed the memory of a device, and True if there are more such sets."""
         over = [place for place in self._places if self._excess(place) > 1]
         found: dict[tuple[object, ...], Conflict] = {}
         searched: dict[tuple[object, ...], bool] = {}
@@ -246,7 +246,7 @@ class DeviceMemory:
         """Return whether GPU memory can run out.
 
         Args:
-            together: Number of pods of each workload that certainly have a place at the same time, including the pods
+            together: Number of pods of each workload that certainly have room at the same time, including the pods
                 of DaemonSets.
         """
         held = [(place, self._meeting(place)) for place in self._places]

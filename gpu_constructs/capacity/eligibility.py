@@ -47,7 +47,7 @@ def refusal(demands: Demands, offered: Offered) -> str | None:
 
 
 def unknown_labels(demands: Demands, offered: Offered) -> tuple[str, ...]:
-    """Return the undeclared labels of a node that the check assumes to match.
+    """Return the labels that pods select and a node does not declare. The check assumes that the node has them.
 
     The result is empty if the node rejects the pods in any case.
 
@@ -305,7 +305,9 @@ class Eligibility:
         return refusal(self._demands[self.consumer_groups[consumer]], self._offered[self.offer_groups[offer]])
 
     def unknown_labels(self, consumer: int, offer: int) -> tuple[str, ...]:
-        """Return the undeclared labels of a node that the check of a workload assumes to match.
+        """Return the labels that a workload selects and a node does not declare.
+
+        The check assumes that the node has them.
 
         Args:
             consumer: Index of the workload.

@@ -35,8 +35,8 @@ class Packed:
 
     Attributes:
         packing: Result of the packing, by item.
-        members: Workloads of each item, each with the number of its pods. If some pods have no place, the first
-            workloads get places first.
+        members: Workloads of each item, each with the number of its pods. If some pods have no room, pods of earlier
+            workloads get the places.
     """
 
     packing: Packing
@@ -51,7 +51,7 @@ class Packed:
                 left -= min(pods, left)
 
     def lacking(self) -> dict[int, int]:
-        """Return the number of pods without a place, by the index of the workload."""
+        """Return the number of pods without room, by the index of the workload."""
         seats = summed((consumer, pods) for _, consumer, pods in self.seated())
         wanted = summed(member for members in self.members for member in members)
         return {consumer: pods - seats[consumer] for consumer, pods in wanted.items() if pods > seats[consumer]}
@@ -158,7 +158,7 @@ class Matching:
         self.uncertain = {index: dict(those) for index, those in uncertain.items()}
 
     def _open_labels(self, index: int, offer: int) -> tuple[str, ...]:
-        """Return the undeclared labels of a node that decide whether a DaemonSet creates a pod there."""
+        """Return the labels that a node does not declare and that decide whether a DaemonSet creates a pod there."""
         return self.eligibility.unknown_labels(self._templates[index], offer)
 
     def _units(self) -> list[list[int]]:
@@ -189,9 +189,9 @@ class Matching:
         """Return an assignment of pods to nodes with enough slots (a packing).
 
         Args:
-            tiers: Dicts with the number of pods to place, by the index of the workload. The pods of an earlier dict get
-                places first. Within a dict, earlier workloads get places first.
-            guest: Further pods of equal size, which get places after all pods of ``tiers``. Default: None.
+            tiers: Dicts with the number of pods to place, by the index of the workload. Pods of an earlier dict come
+                first, and within a dict pods of an earlier workload.
+            guest: Further pods of equal size, which come after all pods of ``tiers``. Default: None.
         """
         counts = [(number, index, n) for number, pods in enumerate(tiers) for index, n in pods.items() if n]
         # A limit of pods on each node applies to one item, so the pods of a workload with a limit are one item.
@@ -250,7 +250,7 @@ class Matching:
         return tuple(has - sum(those) for has, *those in zip(self.bins[kind].size, *taken, strict=True))
 
     def names(self, kinds: Collection[int]) -> Sequence[str]:
-        """Return the names of the nodes and pools in the given groups, as the inventory orders them."""
+        """Return the names of the nodes and pools in the given groups, in the order of the inventory."""
         return self._names(frozenset(kinds))
 
     def _find_names(self, kinds: frozenset[int]) -> Sequence[str]:
@@ -269,7 +269,7 @@ class Matching:
         return subjects.pop() if len(subjects) == 1 else None
 
     def size_of(self, index: int) -> tuple[int, ...]:
-        """Return the amount of each resource that a pod of a workload requests, in the order of ``resources``."""
+        """Return the amounts of resources that a pod of a workload requests, in the order of ``resources``."""
         return self._sizes[index]
 
 
@@ -284,7 +284,7 @@ def _resources(consumers: Sequence[Consumer], offers: Sequence[NodeOffer]) -> tu
 
 
 def _as_controller_sees(consumer: Consumer) -> Consumer:
-    """Return a DaemonSet with only those fields that the DaemonSet controller reads when it creates pods."""
+    """Return a copy of a DaemonSet with only those fields that the DaemonSet controller reads when it creates pods."""
     spec = {key: value for key, value in consumer.pod_spec.items() if key != "runtimeClassName"}
     return replace(consumer, asks={}, most_asked={}, pod_spec=spec)
 

@@ -62,7 +62,7 @@ class MigChoice:
 
 
 def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
-    """Return a MIG layout for the boards of a node, and the resource that each workload should request.
+    """Return a ``MigChoice``: a layout for the boards of a node, and the resource that each workload should request.
 
     The MIG devices are large enough for the memory that the pods state. Pods that state no memory get the largest
     devices with which all pods still find a device.

@@ -32,7 +32,7 @@ class PlacedPods:
 
     @classmethod
     def of(cls, matching: Matching, packed: Packed) -> PlacedPods:
-        """Return the placement that corresponds to a packing."""
+        """Return the placement (the pods on each node) for a packing that ``Matching.pack`` returned."""
         return cls(matching, [*_nodes(matching, packed)])
 
     def counts(self) -> dict[int, int]:
@@ -63,7 +63,7 @@ class PlacedPods:
         return PlacedPods(self._matching, self.nodes)
 
     def add_all(self, pods: Mapping[int, int]) -> bool:
-        """Place all given pods, or none of them if one pod has no room. Return whether all pods have a place."""
+        """Place all given pods, or none of them if one pod has no room. Return whether all pods have room."""
         before = list(self.nodes)
         if any(self.add(index, count) for index, count in pods.items()):
             self.nodes = before
@@ -110,14 +110,14 @@ def settled(
 ) -> PlacedPods:
     """Return the placement with all pods that can run at the same time.
 
-    Long-running pods get places first. A gang gets places only if there is room for all pods that it needs to start.
+    Long-running pods come first. A gang gets room only if there is room for all pods that it needs to start.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
         always: Packing of the long-running pods.
         everything: Packing of all pods.
         most: Number of pods that quotas admit, by the index of the workload.
-        urgent: Placement in which pods of higher priority get places first; None if all pods have a place or the same
+        urgent: Placement in which pods of higher priority come first; None if all pods have room or the same
             priority.
     """
     placed = PlacedPods.of(matching, everything)

@@ -285,8 +285,8 @@ class PlanData:
         nodes: Nodes of the cluster. Nodes of a pool that have the same pods are one entry.
         consumers: Workloads whose pods request GPUs, with the result of their placement.
         stock: Slots of every resource that a node advertises or a pod requests.
-        always_fits: Whether all long-running pods have a place. Long-running pods run until someone deletes them.
-        all_fits: Whether all pods have a place at the same time.
+        always_fits: Whether all long-running pods have room. Long-running pods run until someone deletes them.
+        all_fits: Whether all pods have room at the same time.
         vram: Whether GPU memory can run out.
         conflicts: Minimal sets of pods that together need more memory than a device has. Sets with the fewest pods come
             first.

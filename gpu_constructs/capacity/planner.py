@@ -190,9 +190,9 @@ def _known(packed: Packed, *, is_sure: bool) -> Packed:
 
 
 def _by_priority(matching: Matching, quotas: Quotas, everything: Packed) -> PlacedPods | None:
-    """Return the placement in which pods of higher priority get places first.
+    """Return the placement in which pods of higher priority come first.
 
-    The result is None if all pods have a place, or if all have the same priority.
+    The result is None if all pods have room, or if all have the same priority.
     """
     if everything.packing.answer == "yes" or len({matching.consumers[index].priority for index in quotas.most}) < 2:
         return None
@@ -214,7 +214,7 @@ def _of_places(
         problems: Object whose methods describe the problems.
         always: Placement of the long-running pods, as far as they fit.
         everything: Placement of all pods, as far as they fit.
-        urgent: Placement in which pods of higher priority get places first; None if all pods have a place.
+        urgent: Placement in which pods of higher priority come first; None if all pods have room.
         lacking: Number of waiting pods by the index of the workload.
         may_look: Whether to search for room for new pods next to the long-running pods.
     """
@@ -225,14 +225,14 @@ def _of_places(
 
 
 def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer, Answer]:
-    """Return whether all long-running pods have a place, and whether all pods have a place at the same time."""
+    """Return whether all long-running pods have room, and whether all pods have room at the same time."""
     lost = _lost(matching)
     always: Answer = "no" if any(one.lasts for one in lost) or not quotas.admits_always else beside.always
     return always, "no" if lost or not quotas.admits_all else beside.everything
 
 
 def _lost(matching: Matching) -> list[Consumer]:
-    """Return the workloads with pods that could not run even if the app had no other workloads."""
+    """Return the workloads that lack room for some pods even if the app has no other workloads."""
     able = {index for unit in matching.units for index in unit}
     crowded = {index for those in matching.crowded.values() for index in those} | set(matching.unsatisfied)
     return [

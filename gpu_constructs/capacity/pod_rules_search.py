@@ -57,7 +57,7 @@ class Found:
     """The result of a search for a placement.
 
     Attributes:
-        answer: Whether all pods have a place; ``undecided`` if the search gave up.
+        answer: Whether all pods have room; ``undecided`` if the search gave up.
         placed: Best placement that the search found.
         is_alone: Whether the answer holds only if the inventory lists all nodes of the cluster.
     """
@@ -211,7 +211,7 @@ class _Search:
     def run(self) -> Found:
         """Return a placement of all pods, or the best placement found.
 
-        The search ends when all pods have a place, when no state remains, or when it has visited too many states.
+        The search ends when all pods have room, when no state remains, or when it has visited too many states.
         """
         everyone, daemons = range(len(self._matching.consumers)), self._matching.daemons
         alone = [tuple(int(index in daemons[group.kind]) for index in everyone) for group in self._groups]
@@ -313,7 +313,7 @@ class _Search:
         return (_one_more(state, at, pods, index) for _, at, pods in options)
 
     def _filled(self, state: _State) -> _State:
-        """Return a copy of the given state, with more pods of the workloads that no rule concerns."""
+        """Return a copy of a state (pods on each node) with more pods of those workloads that no rule concerns."""
         for index in self._free:
             for _ in range(self._most[index] - self._counts(state)[index]):
                 fuller = next(self._with_one(state, index), None)

@@ -153,7 +153,7 @@ class Problems:
 
         Args:
             packed: Placement of the long-running pods, as far as they fit.
-            urgent: Placement in which pods of higher priority get places first; None if all pods have a place or the
+            urgent: Placement in which pods of higher priority come first; None if all pods have room or the
                 same priority.
         """
         lacking = packed.lacking()
@@ -224,7 +224,7 @@ class Problems:
         return f"{what} with {sharing} (pods then share the memory)" if replicas <= MOST_REPLICAS else None
 
     def _slots_of(self, resource: str, kinds: Iterable[int]) -> tuple[int, int]:
-        """Return the number of slots and the number of devices of a resource on the given groups of nodes."""
+        """Return a pair for a resource on the given groups of nodes: the number of slots, and the number of devices."""
         offers = [self._offers[index] for kind in kinds for index in self._matching.kinds[kind]]
         slots = [(one.slots, offer.count) for offer in offers for one in offer.devices if one.resource == resource]
         return sum(each * count for each, count in slots), sum(count for _, count in slots)
@@ -242,7 +242,7 @@ class Problems:
     # Pods of Jobs and updates, next to long-running pods
 
     def beside(self, always: Packed) -> Iterator[Problem]:
-        """Yield the problems of pods that find no place next to the long-running pods.
+        """Yield the problems of pods that find no room next to the long-running pods.
 
         Such pods are the new pods of an update, and the pods of work that ends, such as a Job.
 
@@ -365,7 +365,7 @@ class Problems:
             )
 
     def of_waiting(self, packed: Packed, lacking: Mapping[int, int]) -> Iterator[Problem]:
-        """Yield a problem if not all pods have a place at the same time.
+        """Yield a problem if not all pods have room at the same time.
 
         Args:
             packed: Placement of all pods, as far as they fit.

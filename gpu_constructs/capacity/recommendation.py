@@ -108,7 +108,7 @@ def recommend_sharing(
 
 
 def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, Any]]]:
-    """Return the workloads that request GPUs, and the field ``scheduling`` of each RuntimeClass by name."""
+    """Return a pair: the workloads that request GPUs, and the field ``scheduling`` of each RuntimeClass by name."""
     if not isinstance(workloads, list | tuple):
         raise GpuConstructsError(
             f"workloads must be a list, got {type(workloads).__name__}. Pass a list of manifests, for example "
@@ -221,7 +221,7 @@ class _Gang:
 
 
 def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
-    """Return the gang of each workload whose pods must run together and need whole boards, by the workload's index."""
+    """Return the gang of each workload whose pods must run together and need whole boards, as a dict by index."""
     whole = ((index, one) for index, one in enumerate(asking) if one.is_gang and not devices_for(one))
     together = grouped(((one.subject, one.namespace, one.name), index) for index, one in whole)
     gangs = ((those, _Gang([asking[index] for index in those])) for those in together.values())

@@ -141,7 +141,7 @@ def tiers(matching: Matching, pods: Mapping[int, int]) -> list[dict[int, int]]:
 
 
 def placed_by_priority(matching: Matching, least: Mapping[int, int], most: Mapping[int, int]) -> PlacedPods:
-    """Return the placement in which pods of higher priority get places first.
+    """Return the placement in which pods of higher priority come first.
 
     The long-running pods start first. Then all other pods start, and evict pods of lower priority if they lack room.
 

@@ -236,7 +236,7 @@ class _Place:
 
 
 def _plugin_facts(place: _Place, provided: Sequence[Provided]) -> _PluginFacts:
-    """Return what the app declares about the device plugins on a node, including plugins that other charts install."""
+    """Return what the app declares about device plugins on a node, including plugins of other charts."""
     if any(one.gpu_offers for one in provided):
         plugin = _of_offers(place, [one.gpu_offers for one in provided if one.gpu_offers])
         others = [one for one in provided if one.gpu_resources and not one.gpu_offers]

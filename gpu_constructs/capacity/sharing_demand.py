@@ -99,7 +99,7 @@ class Hardware:
 
     @property
     def board(self) -> str:
-        """Name of a board in a sentence."""
+        """Name of the board with an article, such as ``an NVIDIA L4``, or ``a board`` if the model is unknown."""
         if not self.model_name:
             return "a board"
         return f"{'an' if self.model_name.startswith('N') else 'a'} {self.model_name}"
@@ -113,7 +113,7 @@ class Hardware:
         return 1 if self.counts_memory else max(1, whole)
 
     def wanted(self, consumer: Consumer) -> dict[str, int]:
-        """Return the amount of each resource that a pod of a workload requests on boards with a MIG layout."""
+        """Return the amounts that a pod of a workload requests on boards with a MIG layout, by resource."""
         named = {mig_resource(profile): count for profile, count in devices_for(consumer)}
         return named or {GPU: self.boards_for(consumer)}
 

@@ -124,7 +124,7 @@ def _offer(given: GpuNode, app: _App) -> NodeOffer:
 
 
 def _of_plugin(node: GpuNode, plugin: Service, classes: Sequence[str]) -> tuple[list[Device], list[str]]:
-    """Return the devices that the device plugin advertises on a node, and the assumptions about them."""
+    """Return the devices that the device plugin advertises on a node, and assumptions about them as texts."""
     if not plugin.is_running:
         return [], []
     if why := _why_nothing(node, plugin):
@@ -170,7 +170,7 @@ def _exits(sharing: Sharing) -> str:
 
 
 def _of_service(node: GpuNode, plugin: Service) -> Iterator[str]:
-    """Yield the assumptions about the device plugin of a node."""
+    """Yield the assumptions about the device plugin of a node, each as a text."""
     least = _clients_exceeded(node, plugin.sharing)
     if least is not None:
         clause = f"its GPUs have compute capability 7.5 or more: on older ones MPS serves {least} clients"

@@ -327,7 +327,7 @@ class Kubernetes(fields.Options):
     """Root folder of the driver files on the node, which the device plugin uses to write CDI specs."""
 
     def dev_root_of(self, driver_root: str | None) -> str | None:
-        """Return None. The device plugin then uses its default, the root folder of the driver."""
+        """Return None. The device plugin then looks for device nodes below its default, the driver root."""
         return None
 
     gpu_operator_needs_bridge: ClassVar[bool] = False

@@ -250,7 +250,7 @@ class Unverified(fields.Options):
 
 @cache
 def rows(table: str) -> list[dict[str, Any]]:
-    """Return the rows of a table of upstream releases in ``releases.json``."""
+    """Return the rows of one table of upstream releases in ``releases.json``, as dicts by column."""
     tables: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("releases.json").read_text())
     return tables[table]
 

@@ -128,7 +128,10 @@ def quotas_fit_and_count(facts: Facts) -> Iterator[Finding]:
 
 
 def _bounds(facts: Facts) -> dict[str, list[_Bound]]:
-    """Return the limits of the ResourceQuotas in the app, by namespace. ResourceQuotas with scopes are not included."""
+    """Return a dict from namespace to the limits of its ResourceQuotas.
+
+    The function omits ResourceQuotas with scopes.
+    """
     bounds: dict[str, list[_Bound]] = {}
     for namespace, quotas in facts.quotas.items():
         each = [(index, key, most, quantity(most)) for index, key, most in quotas]
@@ -228,7 +231,7 @@ def _claims(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
 
 
 def _volume_claims(facts: Facts) -> Iterator[tuple[int, str, Manifest]]:
-    """Yield the volume claims of an app, each with the index of its object, its namespace and its spec."""
+    """Yield a tuple for each volume claim of an app: the index of its object, its namespace, and its spec."""
     for index, manifest in facts.of_kind(("", "PersistentVolumeClaim")):
         yield index, namespace_of(manifest), manifest.get("spec") or {}
     for index, manifest in facts.of_kind(("apps", "StatefulSet")):

@@ -183,7 +183,7 @@ def _made_by(manifest: Manifest, of: tuple[str, str]) -> Iterator[tuple[str, str
 
 
 def _known(facts: Facts) -> _Known:
-    """Return all objects that the app creates or declares, with their keys."""
+    """Return the objects that the app creates or declares, with their keys, in a form that makes a lookup fast."""
     found: dict[tuple[str, str], dict[str, frozenset[str] | None]] = defaultdict(dict)
     for manifest, of in zip(facts.objects, facts.kinds, strict=True):
         for made, namespace, name, has in _made_by(manifest, of):
@@ -258,7 +258,7 @@ def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iter
 
 
 def _of_scraper(index: int, namespace: str, value: Any, depth: int = 0) -> Iterator[_Reference]:
-    """Yield the references in the spec of a ServiceMonitor or a similar object."""
+    """Yield the references to Secrets and ConfigMaps in the spec of a ServiceMonitor or a similar object."""
     for key, member in value.items() if isinstance(value, Mapping) else enumerate(_list(value)):
         of = mapping(member)
         kind = _OF_SCRAPERS.get(str(key))

@@ -68,7 +68,7 @@ def remember_inventory(app: App, inventory: GpuInventory) -> None:
 
 
 def settings_of(app: App) -> RuleSettings:
-    """Return the ignored rules and the GPU nodes for the checks of an app."""
+    """Return the ``RuleSettings`` of an app: the codes of rules to ignore, and the GPU nodes."""
     settings: RuleSettings = getattr(app, _SETTINGS, DEFAULT_SETTINGS)
     if settings.inventory is None:
         settings = settings._replace(inventory=getattr(app, _INVENTORY, None))

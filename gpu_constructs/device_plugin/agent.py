@@ -112,7 +112,7 @@ class Installation:
         return selector_labels(name=APP, instance=self.instance, component=f"{label}{suffix}")
 
     def metadata(self, label: str, *, name: str) -> dict[str, Any]:
-        """Return the metadata of an object that belongs to all configurations."""
+        """Return the metadata (name, namespace, labels) of an object that all configurations of the plugin share."""
         return {"name": name, "namespace": self.namespace, "labels": object_labels(self.selector(label))}
 
     def affinity(self) -> Mapping[str, Any] | None:

@@ -117,7 +117,12 @@ class PluginYaml(Dialect):
 
 
 def read(text: str, struct: type[_Config]) -> _Config:
-    """Return the configuration in a text, as an instance of ``PluginConfig``, which is the argument ``struct``."""
+    """Return the configuration in a YAML text.
+
+    Args:
+        text: Content of a configuration file.
+        struct: The class ``PluginConfig``, of which the result is an instance.
+    """
     root = _root(text, struct)
     if root is None:
         raise GpuConstructsError(

@@ -225,7 +225,10 @@ def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginCo
 
 
 def _variables(flags: Flags) -> dict[str, str]:
-    """Return the environment variables that set the given flags. The variables override the file."""
+    """Return a dict of environment variables that set the given flags.
+
+    The variables override the configuration file.
+    """
     document = PluginConfig(flags=flags).document().get("flags", {})
     sections = ((Flags, document), (PluginFlags, document.get("plugin", {})), (GfdFlags, document.get("gfd", {})))
     return {

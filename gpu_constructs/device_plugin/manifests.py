@@ -84,7 +84,7 @@ def gpu_manifests(given: Installation, served: Sequence[Delivery]) -> Manifests:
 
 
 def _host_path(path: str, kind: str | None, mount: str, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the volume source and the volume mount for a path on the node."""
+    """Return a pair for a path on the node: the volume source (``hostPath``), and the volume mount."""
     return {"hostPath": {"path": path, **({"type": kind} if kind else {})}}, {"mountPath": mount, **more}
 
 
@@ -123,7 +123,7 @@ def _device_plugin(
 
 
 def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
-    """Return the volumes of the plugin: the plugin directory of the kubelet, and the node paths that it needs."""
+    """Return the volumes of the plugin by name: the plugin directory of the kubelet, and other node paths."""
     volumes = {
         "device-plugins": _host_path(component.kubelet_device_plugins_dir, "Directory", KUBELET_DEVICE_PLUGINS),
     }

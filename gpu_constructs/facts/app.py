@@ -105,7 +105,7 @@ class Pod:
 
 
 def _pods(index: int, manifest: Manifest) -> Iterator[Pod]:
-    """Yield the pod specs that an object contains."""
+    """Yield a ``Pod`` for each pod spec that an object contains."""
     for path in pod_spec_paths(manifest):
         holder: Any = manifest
         for step in path[:-1]:
@@ -174,7 +174,7 @@ class Facts:
         return self._with_asks(found)
 
     def _with_asks(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Return pods, with the GPU requests of their containers in the attribute ``asks``."""
+        """Return copies of pods that have the GPU requests of their containers in the attribute ``asks``."""
         made = list(pods)
         for pod in made:
             for container in containers(pod.spec):
@@ -183,7 +183,7 @@ class Facts:
         return made
 
     def _asks(self, pod: Pod, container: Manifest) -> Iterator[Ask]:
-        """Yield the GPU requests of one container of a pod."""
+        """Yield an ``Ask`` for each GPU resource that a container of a pod requests."""
         for resource, amount in {**amounts(container, "requests"), **amounts(container, "limits")}.items():
             if self.is_gpu(resource) and str(amount) != "0":
                 count = quantity(amount)

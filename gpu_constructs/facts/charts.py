@@ -108,7 +108,7 @@ class Workload:
 
 
 def row_of(release: Release) -> Row | None:
-    """Return the description of a release's chart in the table ``charts.yaml``. Return None for an unknown chart."""
+    """Return the row of the table ``charts.yaml`` for the chart of a release. Return None for an unknown chart."""
     rows: Mapping[str, Row] = table("gpu_constructs.facts", "charts.yaml")
     row = rows.get(release.chart)
     # Many charts use the library of app-template, and their values have the same structure.
@@ -270,7 +270,7 @@ def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifes
 
 
 def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -> Manifest | None:
-    """Return the HorizontalPodAutoscaler of a workload. Return None if the Helm values switch it off."""
+    """Return the HorizontalPodAutoscaler of a workload, as in a manifest. Return None if the Helm values disable it."""
     stated = {column: plain_data.at(values, _path(path, at)) for column, path in (columns or {"if": "none"}).items()}
     if not stated["if"]:
         return None

@@ -77,7 +77,7 @@ def _completed(container: Manifest, limits: Sequence[Manifest]) -> Manifest:
 
 
 def breaches(pod_spec: Mapping[str, Any], limit: Manifest) -> Iterator[Breach]:
-    """Yield the amounts in a pod spec that one item of a LimitRange's list ``limits`` rejects."""
+    """Yield a ``Breach`` for each amount in a pod spec that one item of a LimitRange's list ``limits`` rejects."""
     for bound in ("max", "min"):
         for resource, allowed in (limit.get(bound) or {}).items():
             number = quantity(allowed)

@@ -104,7 +104,10 @@ def _cleaned(manifest: Manifest) -> Manifest:
 
 
 def _part(key: str, value: Any) -> Any:
-    """Return a value of a manifest. If its type is wrong, return an empty value of the right type."""
+    """Return the value of a key in a manifest.
+
+    If its type is wrong for the key, return an empty value of the right type.
+    """
     if key not in _TYPED and isinstance(value, str | int | None):
         return value
     if isinstance(value, Mapping) and key not in _LISTS:

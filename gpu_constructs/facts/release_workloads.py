@@ -107,7 +107,7 @@ def gpus_named(value: Any, is_gpu: IsGpu, path: Path = (), *, in_texts: bool = F
 
 
 def _items(value: object) -> Iterable[tuple[Any, Any]]:
-    """Return the keys and values of a mapping, or the indices and items of a list."""
+    """Return pairs: the keys and values of a mapping, or the indices and items of a list."""
     return value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
 
 

@@ -37,7 +37,7 @@ def programs() -> Any:
 
 
 def known_flags(component: str) -> Mapping[str, str]:
-    """Return the flags that ``extra_args`` of a component can contain, each with the first release that has it."""
+    """Return a dict from each flag that ``extra_args`` can contain to the first release with this flag."""
     return {**programs()["logging"], **programs()[component]["free"]}
 
 

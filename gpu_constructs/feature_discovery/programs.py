@@ -103,7 +103,7 @@ def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, A
 
 
 def ports(component: NfdComponent, release: NodeFeatureDiscoveryRelease) -> dict[str, int]:
-    """Return the port numbers of a component, by the name of the port in the pod."""
+    """Return a dict from the name of each port of a component to its number."""
     given = component.ports()
     if release.has_http_health:
         return {"http": given["port"] or 8080}
@@ -183,7 +183,7 @@ def _probes(
 def volumes(
     component: NfdComponent, config_map: str, facts: Facts
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the volumes of the pods of a component, and the read-only mounts of its container."""
+    """Return two lists: the volumes of the pods of a component, and the read-only mounts of its container."""
     has_file = component.document() is not None
     files = {"config": ({"configMap": {"name": config_map}}, _CONFIG_FOLDER)} if has_file else {}
     for row in _rows(component, "host_paths", facts):

@@ -187,7 +187,7 @@ def _discard(started: Sequence[Future[Outcome]]) -> None:
 
 
 def discard(done: Iterable[Outcome]) -> None:
-    """Remove the temporary files of clusters."""
+    """Remove the temporary files of the given outcomes (results of clusters)."""
     for one in done:
         if one.staged is not None:
             one.staged.discard()

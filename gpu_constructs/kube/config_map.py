@@ -11,7 +11,7 @@ from typing import Any
 def sha256(text: str) -> str:
     """Return the SHA-256 checksum of a text.
 
-    An annotation of a pod template with it restarts the pods after a change.
+    As an annotation of a pod template, the checksum restarts the pods after a change of the text.
     """
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -154,7 +154,7 @@ def is_label_value(text: str) -> bool:
 
 
 def amount(quantity: str) -> Decimal:
-    """Return a Kubernetes quantity as a number."""
+    """Return a Kubernetes quantity, such as ``500m`` or ``8Gi``, as a decimal number."""
     number, unit = re.fullmatch(r"([0-9.]+)(\D*)", quantity).groups()  # type: ignore[union-attr]
     return Decimal(number) * FACTORS[unit]
 

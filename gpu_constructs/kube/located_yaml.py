@@ -207,7 +207,10 @@ class Value:
         return found
 
     def members(self, keys: Sequence[str], where: str = "") -> dict[str, Value]:
-        """Return the values in a YAML mapping that are not null, by key. Raise an error if a key is not allowed."""
+        """Return the values in a YAML mapping that are not null, as a dict.
+
+        Raise an error for a key that is not in ``keys``.
+        """
         members = self.items()
         for key, member in members.items():
             if key not in keys:

@@ -182,7 +182,7 @@ def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def containers_in_turn(pod_spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield each container of a pod, and whether it is an init container that ends before the next container starts."""
+    """Yield a pair for each container of a pod: the container, and whether it is an init container that ends first."""
     first = len(pod_spec.get("initContainers") or ())
     for index, container in enumerate(containers(pod_spec)):
         passes = index < first and container.get("restartPolicy") != "Always"

@@ -10,7 +10,10 @@ Rules = Sequence[Mapping[str, Any]]
 
 
 def service_account(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return a ServiceAccount that does not mount its token. A pod that needs the token mounts it explicitly."""
+    """Return a ServiceAccount manifest by construct ID.
+
+    It mounts no token, so a pod that needs one mounts it itself.
+    """
     return {
         "service-account": {
             "apiVersion": "v1",
@@ -22,7 +25,7 @@ def service_account(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def role(metadata: Mapping[str, Any], rules: Rules) -> dict[str, dict[str, Any]]:
-    """Return a Role, and a RoleBinding to the ServiceAccount with the same name and namespace."""
+    """Return a Role, and a RoleBinding to the ServiceAccount with the same name, as manifests by construct ID."""
     return _granted("role", "Role", metadata, rules, metadata)
 
 

@@ -15,7 +15,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @cache
 def table(package: str, name: str) -> Any:
-    """Return the content of a YAML file from the data files of a Python package. Callers must not change it."""
+    """Return the content of a YAML data file ``name`` of a Python package. Callers must not change it."""
     text = (resources.files(package) / name).read_text(encoding="utf-8")
     return yaml.load(text, Loader=_LOADER)
 

@@ -284,7 +284,7 @@ def _is_nothing(value: object, kind: str) -> bool:
 
 
 def coalesced(default: Any, given: Any) -> Any:
-    """Return Helm values merged with the default of the chart. As in Helm, null removes a key."""
+    """Return the default of a chart with Helm values merged over it. As in Helm, null removes a key."""
     if not isinstance(default, Mapping) or not isinstance(given, Mapping):
         return given
     merged = {**default, **{key: coalesced(default.get(key), value) for key, value in given.items()}}

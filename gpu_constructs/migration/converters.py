@@ -141,7 +141,7 @@ def _toleration(given: Any) -> Toleration:
 
 
 def variable(given: Any) -> tuple[str, str | EnvValue]:
-    """Return the name of an environment variable in a Helm value, and its value or the source of its value."""
+    """Return (name, value) of an environment variable in Helm values. The value is a text or an ``EnvValue``."""
     members = _members("variable", {"name": "name", "value": "value", "valueFrom": "value_from"}, given)
     name, value = members.get("name"), members.get("value", "")
     if not isinstance(name, str):

@@ -63,7 +63,7 @@ class ValuesFile(dict[str, Any]):
 
 
 def _lines(path: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
-    """Yield the dotted path and the line number of each key and each list entry in a YAML file."""
+    """Yield a pair for each key and each list entry in a YAML file: its dotted path and its line number."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             place = below(path, key.value) if path else key.value

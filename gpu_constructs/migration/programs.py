@@ -65,7 +65,7 @@ Entries = dict[str, Any]
 
 
 def entries(read: Values, path: str, default: Sequence[Any] = ()) -> Entries:
-    """Return the items of a list in the Helm values, by Helm key, such as ``volumes[0]``."""
+    """Return the items of a list in the Helm values, as a dict by Helm key, such as ``volumes[0]``."""
     return {f"{path}[{place}]": entry for place, entry in enumerate(read.get(path, () if path in read else default))}
 
 

@@ -36,7 +36,7 @@ _BOARD = re.compile(r"[\w *?\[\]!().,/+-]+\Z", re.ASCII)
 
 
 def seconds(name: str, duration: Duration) -> int:
-    """Return a duration in seconds.
+    """Convert a duration (seconds as an int, or a text such as ``1h30m``) to seconds. The name is for error messages.
 
     Raises:
         GpuConstructsError: If the duration is not valid, or has a fraction of a second.

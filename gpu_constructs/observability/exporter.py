@@ -274,7 +274,7 @@ def daemonset(
 
 
 def found_by(exporter: Exporter) -> Manifests:
-    """Return the Service and the scrape object of the exporter, unless the user disables them."""
+    """Return the Service and the scrape object by construct ID, except those that the user disables."""
     manifests: Manifests = {}
     port_name = exporter.program.port_name
     if exporter.service:

@@ -225,7 +225,7 @@ class Guard:
         return {"web-config": {**secret, "stringData": {_FILE: self.text}}}
 
     def volumes(self, name: str) -> Volumes:
-        """Return the volumes with the web configuration and the certificate of the exporter that has the given name."""
+        """Return the pod volumes with the web configuration and the certificate of an exporter, by volume name."""
         volumes: Volumes = {}
         if self.text is not None:
             config = f"{name}-web-config"

@@ -158,7 +158,7 @@ class CapacityPlan(GpuConstruct):
         return self._plan
 
     def examine(self, manifests: Sequence[Mapping[str, Any]], provided: Sequence[Provided]) -> list[Finding]:
-        """Compute the plan of the rendered app. Return the errors and warnings about it."""
+        """Compute the plan of the rendered app. Return findings (errors and warnings) about it."""
         # Imported here because apps without a plan do not need it.
         from gpu_constructs.capacity.planner import plan
 

@@ -42,7 +42,10 @@ class Examined(NamedTuple):
 
 
 def examined(app: App) -> Examined:
-    """Render an app, run all checks, and return the rendered objects with the problems and warnings."""
+    """Render an app, and run all checks.
+
+    Return an ``Examined`` with the rendered objects, the problems and the warnings.
+    """
     constructs = app.node.find_all()
     grants = getattr(app, GRANTS, None)
     if grants is not None:

@@ -24,7 +24,7 @@ HEADER = side_files.first_line(SUFFIX)
 
 
 def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> list[str]:
-    """Add the files of a rendered app to ``output``. Return the problems that prevent this, as texts."""
+    """Add the files of a rendered app to ``output``. Return texts with the problems that prevent this."""
     given_outdir = Path(checked.app.outdir)
     outdir = given_outdir.resolve()
     try:

@@ -170,7 +170,10 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
 
 
 def rendered_into(app: App, output: OutputFiles) -> tuple[Sequence[str], Sequence[str]]:
-    """Render and check an app, and add its files to ``output``. Return the problems and the warnings."""
+    """Render and check an app, and add its files to ``output``.
+
+    Return (problems, warnings), each as a list of texts.
+    """
     mark_rendered(app)
     with collected_rarely():
         checked = examined(app)

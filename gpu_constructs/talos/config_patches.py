@@ -45,7 +45,7 @@ def table() -> Any:
 
 
 def document_kinds(platform: Talos) -> dict[str, str]:
-    """Return the document kinds that a Talos release reads, each with the release line that introduced it."""
+    """Return a dict from each document kind that a Talos release reads to the release line that introduced it."""
     lines = list(table()["kinds"])
     known = lines[: lines.index(platform.line) + 1]
     return {kind: line for line in known for kind in table()["kinds"][line].split()}

@@ -36,7 +36,7 @@ class NodeSettings:
 
 
 def machine_config(platform: Talos, role: Role, settings: NodeSettings) -> list[Document]:
-    """Return the documents of the machine configuration, in the format that the Talos release reads."""
+    """Return the documents of the machine configuration, as dicts in the format that the Talos release reads."""
     if platform.machine_config == "multi-document":
         return _documents(settings)
     return [_v1alpha1(settings, keeps_node_taints=node_taints_are_kept(platform, role))]

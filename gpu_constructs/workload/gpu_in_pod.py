@@ -260,7 +260,7 @@ def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[st
 def with_containers(
     pod_spec: Mapping[str, Any], changed: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a pod spec with a function applied to each of its containers."""
+    """Return a copy of a pod spec in which the result of ``changed(container)`` replaces each container."""
     pod = dict(pod_spec)
     for group in ("initContainers", "containers"):
         if pod.get(group):

@@ -121,7 +121,7 @@ class Granted(ApiObject):
         self._given.append(access)
 
     def claim_template(self, rendered: Mapping[str, Any]) -> str | None:
-        """Return the name of the ResourceClaimTemplate that the pods use. Return None if they use none."""
+        """Return the name of the ResourceClaimTemplate that the pods of an object use. Return None if they use none."""
         return None if self._claim is None else self._claim[0] or claim_name_of(rendered)
 
     def before_hiding(self) -> Any:

@@ -67,7 +67,7 @@ class PlainWorkload:
     _body: dict[str, Any] = field(default_factory=dict)
 
     def changed(self, change: Callable[..., None], *given: object) -> PlainWorkload:
-        """Return a changed copy of the workload. If the change raises an error, this workload stays the same."""
+        """Return a copy of the workload that the function ``change`` changed. This workload stays the same."""
         pod_spec = {**self.pod_spec, "containers": [{**self.holder}]}
         made = replace(self, pod_spec=pod_spec, mounts=self.mounts.copy(), _config_maps=[*self._config_maps])
         change(made, *given)

@@ -80,7 +80,7 @@ class Scheduling(fields.Options):
     }
 
     def to_manifest(self, *, replicas: int, selector: Mapping[str, str]) -> dict[str, Any]:
-        """Return the fields of the pod spec that these options set."""
+        """Return the fields of the pod spec that these options set, as a dict."""
         spread = self.topology_spread_constraints
         if spread is None and replicas > 1:
             by_node = {"maxSkew": 1, "topologyKey": placement.HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway"}

@@ -389,7 +389,7 @@ def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str])
 
 
 def _together(some: Sequence[Choice], others: Sequence[Choice]) -> Sequence[Choice]:
-    """Return each combination of the alternatives of two requests, in the order in which the allocator tries them."""
+    """Return all combinations of the alternatives of two requests, in the order in which the scheduler tries them."""
     found: dict[tuple[frozenset[tuple[str, int]], frozenset[str]], Choice] = {}
     for one, other in islice(product(some, others), _MOST_CHOICES):
         names = dict.fromkeys([*one.asks, *other.asks])

@@ -225,7 +225,7 @@ def _holding(claims: PodClaims, app: App) -> list[str]:
 
 
 def _stopped_by(gates: str) -> list[str]:
-    """Return the notes for pods that do not run because of a scheduling gate or a suspension."""
+    """Return notes (texts) for pods that do not run because of a scheduling gate or a suspension."""
     return [*([f"the scheduling gate {gates} holds the pods back"] if gates else []), _STOPPED]
 
 
@@ -267,7 +267,7 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
 
 
 def _held_by(holders: Sequence[_Holder]) -> list[str]:
-    """Return the notes for a ResourceClaim that several pods share."""
+    """Return notes (texts) for a ResourceClaim that several pods share."""
     titles = [f"{holder.manifest['kind']} {name_of(holder.manifest)}" for holder in holders]
     named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if titles[_NAMED:] else "")
     notes = (
@@ -286,13 +286,13 @@ def _held_by(holders: Sequence[_Holder]) -> list[str]:
 
 
 def _at_least(choices: Sequence[Choice]) -> dict[str, int]:
-    """Return the smallest number of devices of each device class that a pod gets in any of its alternatives."""
+    """Return the smallest number of devices that a pod gets in any of its alternatives, by device class."""
     names = [name for name in choices[0].asks if all(name in one.asks for one in choices)]
     return {name: min(one.asks[name] for one in choices) for name in names}
 
 
 def _sum(each: Iterable[tuple[int | None, int]]) -> int | None:
-    """Return the sum of the memory of all pods. Return None if the memory of some pods is not known."""
+    """Return the sum of some amounts of memory. Return None if one of them is None, that is, not known."""
     amounts = [None if amount is None else amount * pods for amount, pods in each]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None

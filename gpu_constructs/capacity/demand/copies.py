@@ -59,7 +59,7 @@ def is_known(manifest: Manifest) -> bool:
 
 
 def makes_pods(kind: tuple[str, str]) -> bool:
-    """Check whether the plan knows how many pods the objects of a kind create."""
+    """Check whether the plan knows how many pods the objects of a kind create. The kind is (API group, name)."""
     row = kinds().get(kind)
     return row is not None and row["rule"] != "template"
 

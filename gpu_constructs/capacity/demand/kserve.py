@@ -79,7 +79,7 @@ def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tupl
 def _of_format(
     manifest: Manifest, predictor: Mapping[str, Any], server: str, app: App
 ) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Return the spec of the ServingRuntime that KServe selects by the model format, and assumptions about it."""
+    """Return the spec of the ServingRuntime that KServe selects by the model format, and assumptions as texts."""
     # pkg/apis/serving/v1beta1/predictor_model.go: Runtimes of the namespace come first, then those with the highest
     # priority. Among equals KServe takes the newest, which is not known here.
     model = mapping(predictor[server])
@@ -225,7 +225,7 @@ def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple
 
 
 def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
-    """Return how KServe distributes GPUs over Ray nodes: number of nodes, GPUs of each worker, and GPUs of the head."""
+    """Return how KServe distributes GPUs over Ray nodes: (number of nodes, GPUs of each worker, GPUs of the head)."""
     if worker:
         nodes = 1 if head >= total else -(-total // worker)
         if nodes == 1:

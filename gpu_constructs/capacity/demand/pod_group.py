@@ -33,7 +33,7 @@ class PodGroup(Pods):
 def update(
     rolling: Mapping[str, Any], copies: int, least_copies: int, *, surge: object = "25%", unavailable: object = "25%"
 ) -> dict[str, Any]:
-    """Return the attributes of ``Pods`` that state how many extra pods a rolling update creates.
+    """Return the attributes of ``Pods`` (a dict) that state how many extra pods a rolling update creates.
 
     Percentages apply to the copies that run when the update starts, which can be fewer than ``copies``.
     """
@@ -52,7 +52,7 @@ def _first_share(values: Iterable[object], of: int, *, up: bool) -> int | None:
 
 
 def pods_of(template: object) -> dict[str, Any]:
-    """Return the spec, the labels and the annotations of a pod template, as attributes of ``PodGroup``."""
+    """Return the spec, labels and annotations of a pod template, as a dict of arguments of ``PodGroup``."""
     return {
         "spec": at(template, "spec"),
         "labels": at(template, "metadata.labels"),
@@ -79,7 +79,7 @@ def is_suspended(spec: Mapping[str, Any]) -> bool:
 
 
 def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
-    """Return the attributes of ``Pods`` that state how many runs of a CronJob or similar object exist at a time."""
+    """Return attributes of ``Pods`` (a dict) that state how many runs of a CronJob or similar exist at a time."""
     stopped = is_suspended(spec)
     copies = 2 if overlaps and not stopped else 1
     notes = ("a run may start before the previous one ends: the plan counts two at a time",) if copies > 1 else ()
@@ -110,13 +110,13 @@ def asked(container: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
 
 
 def most_asked(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
-    """Return the largest number of GPUs that a single container of a pod requests, by resource."""
+    """Return the largest number of GPUs that one container of a pod requests, as a dict by resource."""
     each = grouped(item for container in containers(pod_spec) for item in asked(container, is_gpu).items())
     return {resource: max(counts) for resource, counts in each.items()}
 
 
 def pod_asks(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
-    """Return the number of GPUs that the scheduler reserves for a pod, by resource."""
+    """Return the number of GPUs that the scheduler reserves for a pod, as a dict by resource."""
     held = grouped(
         (resource, (id(container), Decimal(count)))
         for container in containers(pod_spec)

@@ -289,7 +289,7 @@ def is_of_revision(term: Mapping[str, Any]) -> bool:
 
 
 def meets(term: Mapping[str, Any], one: Consumer, other: Consumer) -> bool:
-    """Check whether an affinity term of one workload selects the pods of another workload, or its own pods."""
+    """Check whether an affinity term of the workload ``one`` selects pods of the workload ``other`` (or of itself)."""
     keys = [key for key in _texts(term.get("matchLabelKeys")) if key in one.labels]
     return (
         (other is one or not is_of_revision(term))
@@ -308,7 +308,7 @@ def required_terms(pod_spec: Mapping[str, Any], kind: str) -> list[Mapping[str, 
 
 
 def _keeps_off(term: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether an anti-affinity term forbids that two pods with the given labels run on the same node."""
+    """Check whether an anti-affinity term keeps two pods with the given labels and namespace off the same node."""
     is_known = term.get("topologyKey") == HOST and not term.get("mismatchLabelKeys")
     return is_known and _is_about(term, namespace, labels, namespace)
 

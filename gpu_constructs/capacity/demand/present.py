@@ -116,6 +116,6 @@ def _of_release(one: ReleaseWorkloads, app: App) -> Iterator[Condition]:
 
 
 def _resources(manifest: Manifest, app: App) -> str:
-    """Return the names of the GPU resources that a manifest requests, as text."""
+    """Return text with the names of the GPU resources that a manifest requests."""
     asking = {**manifest, "metadata": None, "status": None}
     return ", ".join(dict.fromkeys(name for _, name in gpus_named(asking, app.is_gpu)))

@@ -106,7 +106,7 @@ def _job_pods(spec: Mapping[str, Any]) -> Iterator[PodGroup]:
 
 
 def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = None) -> Iterator[PodGroup]:
-    """Yield the head and the groups of workers of a Ray cluster."""
+    """Yield the pods of a Ray cluster: the head, and each group of workers."""
     stopped = is_suspended(cluster) or is_suspended(holder or {})
     head = mapping(cluster.get("headGroupSpec"))
     yield PodGroup(**pods_of(head.get("template")), part="head", least_copies=1, is_stopped=stopped)
@@ -127,7 +127,7 @@ def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = N
 
 
 def _workers(group: Mapping[str, Any], scales: bool) -> tuple[int, int, Sequence[str]]:
-    """Return the largest and the smallest number of copies of a group of Ray workers, and assumptions about them."""
+    """Return (largest, smallest) number of copies of a group of Ray workers, and notes (texts) about assumptions."""
     least = number(group.get("minReplicas"), 0)
     most = number(group.get("maxReplicas"), -1)
     first = _at_first(group)
@@ -168,7 +168,7 @@ def volcano_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
 def _starting(
     spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], pods: Sequence[int], hold_gpus: Sequence[bool]
 ) -> list[int]:
-    """Return the number of pods of each task that must have a place before a Volcano Job starts.
+    """Return the number of pods of each task that must have room before a Volcano Job starts.
 
     If the job can start before all pods run, the function assumes that pods without GPUs start first.
     """

@@ -191,7 +191,7 @@ def _reached(part: Part, items: Sequence[int]) -> list[int]:
 
 
 def _available(part: Part, count: _Count, items: Sequence[int]) -> int:
-    """Return the total amount in the bins that accept at least one of the items."""
+    """Return the amount that ``count`` compares, added up over all bins that accept at least one of the items."""
     if count.dimension is not None:
         return sum(count.has[k] for k in _reached(part, items))
     total = 0

@@ -114,7 +114,7 @@ def greedy(part: Part) -> Filling:
 
 
 def _orders(part: Part, weights: Sequence[int], sums: Mapping[int, int]) -> list[Callable[[int], tuple[int, ...]]]:
-    """Return the sort keys by which ``greedy`` orders the items, the most promising first."""
+    """Return functions that compute a sort key of an item. ``greedy`` tries them, the most promising first."""
     choices = {i: mask.bit_count() for i, mask in part.masks.items()}
     largest = {i: max(t * w for t, w in zip(item.size, weights, strict=True)) for i, item in part.items.items()}
     return [
@@ -163,7 +163,7 @@ class _Bins:
             self._add(Group(kind, one.count, {}, one.size))
 
     def put(self, index: int, weight: int, *, spreads: bool) -> int:
-        """Put the copies of an item into bins. Return the number of copies without a place.
+        """Put the copies of an item into bins. Return the number of copies without room.
 
         Args:
             index: Index of the item.
@@ -176,7 +176,7 @@ class _Bins:
         return sum(self._put(index, weight, turn, most_room_first=spreads) for turn in turns)
 
     def _put(self, index: int, weight: int, left: int, *, most_room_first: bool) -> int:
-        """Put as many copies of an item as possible into bins. Return the number of copies without a place.
+        """Put as many copies of an item as possible into bins. Return the number of copies without room.
 
         Args:
             index: Index of the item.

@@ -40,7 +40,7 @@ class Item:
         return self.count if self.most_per_bin is None else min(self.count, self.most_per_bin)
 
     def fit(self, room: tuple[int, ...], most: int) -> int:
-        """Return the number of copies that fit into the given free room, but at most ``most``."""
+        """Return the number of copies that fit into the free room of a bin, but at most ``most``."""
         return min([most, *(has // takes for has, takes in zip(room, self.size, strict=True) if takes)])
 
 

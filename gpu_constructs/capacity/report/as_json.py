@@ -94,7 +94,7 @@ def _key(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in a form that JSON can represent."""
+    """Return a value as data that JSON can represent, for example a list for a tuple."""
     if isinstance(value, Mapping):
         return dict(value)
     return value if value is None or isinstance(value, str | int) else [_plain(one) for one in value]

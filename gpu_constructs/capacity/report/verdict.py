@@ -35,7 +35,7 @@ def verdict(plan: PlanData) -> list[Statement]:
 
 
 def _placement(plan: PlanData) -> Statement:
-    """Return the sentence that states whether every pod has a place on a node."""
+    """Return the sentence that states whether every pod has room on a node."""
     condition = _condition(plan)
     waiting = sum(each.waiting for each in plan.consumers)
     wait = f"not at once: {waiting:,} of {counted(_pods(plan), 'pod')} {'waits' if waiting == 1 else 'wait'}."
@@ -56,7 +56,7 @@ def _placement(plan: PlanData) -> Statement:
 
 
 def _pods(plan: PlanData) -> int:
-    """Return the total number of pods in the plan, including the pods without a place on a node."""
+    """Return the total number of pods in the plan, including the pods without room on a node."""
     return sum(each.placed + each.waiting for each in plan.consumers)
 
 

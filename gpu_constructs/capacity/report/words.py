@@ -143,7 +143,7 @@ def about(node: PlannedNode) -> str:
 
 
 def device_rows(node: PlannedNode) -> list[DeviceRow]:
-    """Return table rows for the devices of a node. Devices that differ only in their board number share a row."""
+    """Return the rows of a table of a node's devices. Devices that differ only in their board number share a row."""
 
     def key(planned: PlannedDevice) -> object:
         device = planned.device
@@ -249,7 +249,7 @@ def holder(plan: PlanData, seat: Seat) -> str:
 
 
 def holders(plan: PlanData, planned: PlannedDevice, *, numbered: bool = False) -> list[str]:
-    """Return the names of the workloads on a device, with their numbers if ``numbered`` is True."""
+    """Return a list of names of the workloads on a device, each with its index if ``numbered`` is True."""
     return [f"{f'{number} ' * numbered}{holder(plan, seat)}" for number, seat in enumerate(planned.seats, 1)]
 
 
@@ -267,12 +267,12 @@ def pods(consumer: Consumer) -> str:
 
 
 def most_urgent_first(consumers: Sequence[PlannedConsumer]) -> list[PlannedConsumer]:
-    """Return the workloads of a plan in a new order: first those with pods that have no place on a node."""
+    """Return the workloads of a plan in a new order: first those with pods that have no room on a node."""
     return sorted(consumers, key=lambda each: each.waiting == 0)
 
 
 def subjects(plan: PlanData) -> Mapping[int, str]:
-    """Return the names of the objects that problems can refer to, by index of the object."""
+    """Return a dict from the index of an object to its name, for objects that problems can refer to."""
     consumers = [each.consumer for each in reversed(plan.consumers)]
     return {one.subject: f"{one.kind} {one.namespace}/{one.name}" for one in consumers}
 
@@ -319,7 +319,7 @@ def assumptions(plan: PlanData) -> list[str]:
 
 
 def _notes(plan: PlanData) -> Iterator[tuple[str, str]]:
-    """Yield the assumptions about nodes and workloads, each with the name of the node or workload."""
+    """Yield (assumption, name of the node or workload) for the assumptions about nodes and workloads."""
     yield from ((node.offer.name, note) for node in plan.nodes for note in node.offer.notes)
     of_consumers = ((each.consumer.title, note) for each in plan.consumers for note in each.consumer.notes)
     yield from ((title, note) for title, note in of_consumers if not isinstance(note, Condition))

@@ -26,7 +26,7 @@ from gpu_constructs.capacity.planned import PlannedNode
 
 
 def render(template: str, plan: PlanData, title: str, **more: Any) -> str:
-    """Return the report on a plan, written with a template."""
+    """Return the report on a plan as text, from the Jinja template with the given name."""
     statements = verdict.verdict(plan)
     return _templates().get_template(template).render(plan=plan, title=title, verdict=statements, words=words, **more)
 

@@ -194,7 +194,7 @@ _Node = tuple[int | str, GpuNodes]
 
 
 def _tainted_nodes(facts: Facts) -> list[_Node]:
-    """Return the nodes of the node configurations and of the inventory, with their labels and taints."""
+    """Return the nodes of the app's node configurations and of the inventory, each with its labels and taints."""
     configured: list[_Node] = [*facts.gpu_nodes]
     if configured or facts.inventory is None or any(node.is_observed for node in facts.inventory.nodes):
         return configured
