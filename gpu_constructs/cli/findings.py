@@ -70,6 +70,7 @@ class Report:
         details: Further results as plain data for JSON; empty by default.
         text: Result as text for a terminal, if it is more than a list of findings; empty by default.
         rules: Titles of the codes that the command can report, by code, for SARIF; empty by default.
+        has_all_in_text: Whether ``text`` contains the findings, so that no list of findings follows it.
     """
 
     command: str
@@ -78,6 +79,7 @@ class Report:
     details: Mapping[str, Any] | None = None
     text: str = ""
     rules: Mapping[str, str] | None = None
+    has_all_in_text: bool = False
 
 
 _COLORS: Mapping[Severity, terminal.Color] = {"error": "red", "warning": "yellow", "note": "blue"}
@@ -86,7 +88,8 @@ _COLORS: Mapping[Severity, terminal.Color] = {"error": "red", "warning": "yellow
 def as_text(report: Report) -> str:
     """Return a report as text for a terminal with 80 columns. Findings of one object follow each other."""
     parts = [report.text] if report.text else []
-    ordered = sorted(report.findings, key=lambda one: (one.file, one.line, one.object))
+    listed = () if report.has_all_in_text else report.findings
+    ordered = sorted(listed, key=lambda one: (one.file, one.line, one.object))
     for (place, subject), group in groupby(ordered, key=lambda one: (one.place, one.object)):
         heading = terminal.painted(" ".join(filter(None, (subject, place and f"({place})"))), "bold")
         lines = [line for one in group for line in _lines(one)]
