@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.cli import documents
 from gpu_constructs.cli.exits import CommandError, Exit
 from gpu_constructs.errors import GpuConstructsError, warnings_kept_in
-
-if TYPE_CHECKING:
-    from gpu_constructs.catalog.inventory import GpuInventory
 
 
 def add_inventory(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +31,6 @@ def read(path: str) -> tuple[GpuInventory, list[str]]:
     Raises:
         CommandError: The file is not readable, or its content is not valid. The message states the file and the line.
     """
-    from gpu_constructs.catalog.inventory import GpuInventory
-
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:

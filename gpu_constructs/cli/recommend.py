@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpu_constructs.capacity.recommendation import SharingRecommendation, recommend_sharing
+from gpu_constructs.capacity.report.words import counted
 from gpu_constructs.cli import inventory, reporting, terminal
 from gpu_constructs.cli.exits import Exit
 from gpu_constructs.cli.findings import Report
-
-if TYPE_CHECKING:
-    from gpu_constructs.capacity.sharing_decision import SharingRecommendation
+from gpu_constructs.cli.plan import for_manifests, situation_of
+from gpu_constructs.device_plugin.config import Flags, PluginConfig
 
 EXAMPLES = """\
   gpu-constructs recommend dist/ --inventory gpus.yaml
@@ -40,10 +41,6 @@ def run(args: argparse.Namespace) -> Exit:
         CommandError: An argument is wrong, a file is not readable, or no file contains a Kubernetes object.
         GpuConstructsError: No workload requests a GPU.
     """
-    from gpu_constructs.capacity.recommendation import recommend_sharing
-    from gpu_constructs.capacity.report.words import counted
-    from gpu_constructs.cli.plan import situation_of
-
     found, situation, remarks = situation_of(args)
     made = recommend_sharing(
         situation.inventory,
@@ -61,8 +58,6 @@ def run(args: argparse.Namespace) -> Exit:
 
 def _text(made: SharingRecommendation) -> str:
     """Return a recommendation as text: what to set, and why."""
-    from gpu_constructs.capacity.report.words import counted
-
     data = _data(made)
     mode = f"{made.node}: {made.mode}, {counted(made.pods_at_once, 'pod')} at once"
     lines = [mode, *(terminal.wrapped(f"- {one}", indent=4, first=2) for one in data["reasons"])]
@@ -73,9 +68,6 @@ def _text(made: SharingRecommendation) -> str:
 
 
 def _data(made: SharingRecommendation) -> dict[str, Any]:
-    from gpu_constructs.cli.plan import for_manifests
-    from gpu_constructs.device_plugin.config import Flags, PluginConfig
-
     flags = Flags(mig_strategy="mixed") if made.mode == "mig" else Flags()
     return {
         "node": made.node,

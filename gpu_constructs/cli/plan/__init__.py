@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gpu_constructs.capacity.plan import Plan
+from gpu_constructs.capacity.planned import Problem
+from gpu_constructs.capacity.planner import plan
+from gpu_constructs.capacity.report.verdict import verdict
 from gpu_constructs.cli import documents, inventory, reporting, terminal
 from gpu_constructs.cli.exits import CommandError, Exit
 from gpu_constructs.cli.findings import Finding, Report, Severity
-
-if TYPE_CHECKING:
-    from gpu_constructs.capacity.plan import Plan
-    from gpu_constructs.capacity.planned import Problem
-    from gpu_constructs.cli.plan.what_if import Situation
-    from gpu_constructs.facts.app import Facts
+from gpu_constructs.cli.plan import tables
+from gpu_constructs.cli.plan.what_if import Situation, changed, form
+from gpu_constructs.cli.seen import provided_by
+from gpu_constructs.errors import sentence
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.readable import name_of, namespace_of
 
 EXAMPLES = """\
   gpu-constructs plan dist/ --inventory gpus.yaml
@@ -71,19 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CHANGE",
         action="append",
         default=[],
-        type=_form,
+        type=form,
         help="also plan with a change, and show the difference: replicas=NUMBER of slots for each GPU, "
         "replicas=RESOURCE:NUMBER, KIND/NAMESPACE/NAME.replicas=NUMBER, add-node=NODE or drain=NODE of the "
         "inventory; you can repeat the option",
     )
     reporting.add_format(parser, files=_FILES)
     reporting.add_fail_on(parser)
-
-
-def _form(text: str) -> str:
-    from gpu_constructs.cli.plan.what_if import form
-
-    return form(text)
 
 
 def run(args: argparse.Namespace) -> Exit:
@@ -93,18 +90,10 @@ def run(args: argparse.Namespace) -> Exit:
         CommandError: An argument is wrong, a file is not readable, or no file contains a Kubernetes object.
         GpuConstructsError: The inventory contradicts the manifests.
     """
-    from gpu_constructs.cli.plan import tables
-    from gpu_constructs.cli.plan.what_if import changed
-
-    found, situation, remarks = situation_of(args)
+    found, now, remarks = situation_of(args)
+    situation = reduce(changed, args.what_if, now)
     facts, made = planned(situation)
-    changes: list[tuple[str, ...]] = []
-    if args.what_if:
-        before = made
-        for change in args.what_if:
-            situation = changed(situation, change)
-        facts, made = planned(situation)
-        changes = tables.changes(before, made)
+    changes = tables.changes(planned(now)[1], made) if args.what_if else []
     title = ", ".join(Path(one).resolve().name if one != documents.STDIN else "stdin" for one in args.paths)
     report = Report(
         "plan",
@@ -135,24 +124,16 @@ def situation_of(args: argparse.Namespace) -> tuple[documents.Documents, Situati
     if not found.objects and not found.broken:
         where = ", ".join(args.paths)
         raise CommandError(f"found no Kubernetes objects in {where}. Name files with manifests", Exit.COULD_NOT_LOOK)
-    from gpu_constructs.cli.plan.what_if import Situation
-    from gpu_constructs.cli.seen import provided_by
-
     return found, Situation(found.manifests, provided_by(found.manifests), nodes), remarks
 
 
 def planned(situation: Situation) -> tuple[Facts, Plan]:
     """Return the facts about a situation and its capacity plan."""
-    from gpu_constructs.capacity.planner import plan
-    from gpu_constructs.facts.app import Facts
-
     facts = Facts(situation.manifests, situation.provided, situation.inventory)
     return facts, plan(facts, situation.inventory)
 
 
 def _summary(made: Plan) -> str:
-    from gpu_constructs.capacity.report.verdict import verdict
-
     return " ".join(for_manifests(one.text) for one in verdict(made))
 
 
@@ -165,8 +146,6 @@ def for_manifests(text: str) -> str:
 
 def _tables(made: Plan, changes: Sequence[tuple[str, ...]]) -> Iterator[Sequence[tuple[str, ...]]]:
     """Yield the tables of a plan that have rows."""
-    from gpu_constructs.cli.plan import tables
-
     shown = (changes, tables.resources(made), tables.nodes(made), tables.workloads(made))
     return (one for one in shown if len(one) > 1)
 
@@ -202,14 +181,10 @@ def _findings(
 
 
 def _named(manifest: Mapping[str, object]) -> tuple[str, str]:
-    from gpu_constructs.facts.readable import name_of, namespace_of
-
     return namespace_of(manifest), name_of(manifest)
 
 
 def _finding(problem: Problem, document: documents.Document | None) -> Finding:
-    from gpu_constructs.errors import sentence
-
     way_out = for_manifests(sentence(problem.way_out))
     return Finding(
         f"plan-{problem.kind}",

@@ -9,9 +9,10 @@ from typing import Any
 
 from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.platforms import Kubernetes
-from gpu_constructs.cli.seen.agents import of_nfd_files
+from gpu_constructs.cli.seen.agents import EXPORTER, GFD, of_nfd_files
 from gpu_constructs.cli.seen.files import Files
 from gpu_constructs.cli.seen.plugin_configs import configs_of, of_configs, of_version
+from gpu_constructs.device_plugin.chart_values import chart_options
 from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.device_plugin.manifests import GFD_LABELS
 from gpu_constructs.errors import GpuConstructsError
@@ -51,7 +52,8 @@ def of_releases(manifest: Manifest, files: Files) -> Iterator[Provided]:
         for release in releases(manifest, files.named):
             effect = _BY_CHART.get(release.chart)
             if effect is not None:
-                yield effect(release, _version(manifest, release), files)
+                version = _version(manifest, release)
+                yield effect if isinstance(effect, Provided) else effect(release, version, files)
 
 
 def _namespaces(manifest: Manifest) -> tuple[str, ...]:
@@ -116,8 +118,6 @@ def _of_operator(values: Mapping[str, Any], version: object, namespace: str, fil
 
 def _of_plugin_release(release: Release, version: object, files: Files) -> Provided:
     """Return the effects of a release of the device plugin's chart."""
-    from gpu_constructs.device_plugin.chart_values import chart_options
-
     row = of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
     names = {"release_name": release.name, "namespace": release.namespace, "version": row.version}
     try:
@@ -148,17 +148,9 @@ def _of_nfd_release(release: Release, version: object, files: Files) -> Provided
     return of_nfd_files(worker if known else None, master if known else None)
 
 
-def _of_exporter_release(release: Release, version: object, files: Files) -> Provided:
-    return Provided(components=("dcgm-exporter",))
-
-
-def _of_gfd_release(release: Release, version: object, files: Files) -> Provided:
-    return Provided(components=("gpu-feature-discovery",), node_labels=GFD_LABELS)
-
-
-_BY_CHART: Mapping[str, Callable[[Release, object, Files], Provided]] = {
-    "dcgm-exporter": _of_exporter_release,
-    "gpu-feature-discovery": _of_gfd_release,
+_BY_CHART: Mapping[str, Provided | Callable[[Release, object, Files], Provided]] = {
+    "dcgm-exporter": EXPORTER,
+    "gpu-feature-discovery": GFD,
     "gpu-operator": _of_operator_release,
     "node-feature-discovery": _of_nfd_release,
     "nvidia-device-plugin": _of_plugin_release,
