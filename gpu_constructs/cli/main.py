@@ -15,6 +15,7 @@ from gpu_constructs.errors import GpuConstructsError
 NAME = "gpu-constructs"
 COMMANDS: Mapping[str, str] = {
     "lint": "Check manifests of any origin with the rules for GPU workloads.",
+    "explain": "Print what the documentation says about a code, an alert or a name.",
 }
 """Commands in the order of the help text, each with its summary. The module of a command has the name of the command.
 

@@ -27,10 +27,12 @@ class Code:
 
     Attributes:
         title: Statement that is true if the manifests have no finding with this code.
+        reason: Sentences about the problem; empty for a rule.
         link: Page and section of the documentation.
     """
 
     title: str
+    reason: str
     link: str
 
 
@@ -39,7 +41,7 @@ def codes() -> dict[str, Code]:
     """Return all codes in the order of their documentation: first the rules, then the other checks."""
     table = json.loads(files("gpu_constructs.cli.lint").joinpath("codes.json").read_text(encoding="utf-8"))
     return {
-        **{rule.code: Code(rule.title, _OF_RULES) for rule in RULES},
+        **{rule.code: Code(rule.title, "", _OF_RULES) for rule in RULES},
         **{code: Code(*row) for code, row in table.items()},
     }
 
