@@ -16,7 +16,7 @@ from gpu_constructs.cli.lint.codes import IGNORED_RULES, code_of, codes
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.finding import Finding
-from gpu_constructs.facts.provided import Provided, listed
+from gpu_constructs.facts.provided import Provided
 from gpu_constructs.records import dataclass, field
 
 _MADE_TWICE = "objects-are-made-once"
@@ -66,19 +66,15 @@ def examine(
         into: Result to which the function adds.
     """
     manifests = [document.manifest for document in documents]
-    providers = [*((_name_of(one), one) for one in seen.provided_by(manifests)), *declared]
-    facts = Facts(manifests, [one for _, one in providers], inventory)
-    names = [name for name, _ in providers]
+    effects = seen.effects(manifests)
+    facts = Facts(manifests, [one for _, one in (*effects, *declared)], inventory)
+    providers: list[Document | str] = [*(documents[index] for index, _ in effects), *(option for option, _ in declared)]
     for code, one in _run(facts, ignore, into.failed):
-        into.found.append(_finding(code, one, documents, names))
+        into.found.append(_finding(code, one, documents, providers))
     gpu_pods = len(facts.gpu_pods)
     into.pods += gpu_pods
     if gpu_pods:
         into.gaps.update(dict.fromkeys(text for is_known, text in _GAPS if not is_known(facts)))
-
-
-def _name_of(provided: Provided) -> str:
-    return listed(provided.components) if provided.components else "another program of these manifests"
 
 
 def _run(facts: Facts, ignore: Collection[str], failed: list[str]) -> Iterator[tuple[str, Finding]]:
@@ -120,28 +116,38 @@ def _attempted(
         return []
 
 
-def _finding(code: str, one: Finding, documents: Sequence[Document], names: Sequence[str]) -> findings.Finding:
-    """Return a problem that a check reports in the form that all commands print."""
-    subject = None if one.subject is None else documents[one.subject]
+def _finding(
+    code: str, one: Finding, documents: Sequence[Document], providers: Sequence[Document | str]
+) -> findings.Finding:
+    """Return a problem that a check reports in the form that all commands print.
+
+    Args:
+        code: Code of the check.
+        one: Problem.
+        documents: Objects that the check read.
+        providers: For each declaration that the check read, the object or the option that it comes from.
+    """
+    subject: Document | str = ""
+    if one.subject is not None:
+        subject = documents[one.subject]
+    elif one.providers:
+        subject = providers[one.providers[0]]
     message = one.problem
-    mentioned = [_mention(documents[other], subject) for other in one.others] + [names[at] for at in one.providers]
-    for number, name in enumerate(mentioned):
-        message = message.replace(f"{{{number}}}", name)
+    mentioned = [*(documents[at] for at in one.others), *(providers[at] for at in one.providers)]
+    for number, other in enumerate(mentioned):
+        message = message.replace(f"{{{number}}}", _mention(other, subject))
     reason, way_out = findings.reason_and_way_out(for_manifests(message))
     if code == _MADE_TWICE:
         way_out += " If the folders contain different clusters, pass --each."
-    return findings.Finding(
-        code,
-        "warning" if one.is_warning or claims_absence(message) else "error",
-        subject.name if subject else names[one.providers[0]] if one.providers else "",
-        reason,
-        subject.file if subject else "",
-        subject.line if subject else 0,
-        way_out,
-        codes()[code].link,
-    )
+    severity: findings.Severity = "warning" if one.is_warning or claims_absence(message) else "error"
+    link = codes()[code].link
+    if isinstance(subject, str):
+        return findings.Finding(code, severity, subject, reason, way_out=way_out, link=link)
+    return findings.Finding(code, severity, subject.name, reason, subject.file, subject.line, way_out, link)
 
 
-def _mention(document: Document, subject: Document | None) -> str:
+def _mention(one: Document | str, subject: Document | str) -> str:
     """Return an object as a message mentions it: its name, or its place if the subject has the same name."""
-    return f"{document.file}:{document.line}" if subject and subject.name == document.name else document.name
+    if isinstance(one, str):
+        return f"the declaration {one}"
+    return f"{one.file}:{one.line}" if isinstance(subject, Document) and subject.name == one.name else one.name
