@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpu_constructs.cli.seen import agents, operators
 from gpu_constructs.cli.seen.files import Files
+from gpu_constructs.facts.helm_releases import APPLICATION, HELM_RELEASE
 from gpu_constructs.facts.provided import Provided
 from gpu_constructs.facts.readable import kind_of, readable
 
@@ -37,13 +37,20 @@ def effects(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[int, Provided]
 
 
 def _effects(objects: Sequence[Mapping[str, Any]], files: Files) -> Iterator[tuple[int, Provided]]:
+    # The modules with the programs import a large part of this library, and most charts have none of these objects.
     for index, manifest in enumerate(objects):
         kind = kind_of(manifest)
         if kind == ("apps", "DaemonSet"):
+            from gpu_constructs.cli.seen import agents
+
             yield from ((index, one) for one in agents.provided(manifest, files))
         elif kind == ("nvidia.com", "ClusterPolicy"):
+            from gpu_constructs.cli.seen import operators
+
             yield index, operators.of_policy(manifest, files)
-        else:
+        elif kind in (HELM_RELEASE, APPLICATION):
+            from gpu_constructs.cli.seen import operators
+
             yield from ((index, one) for one in operators.of_releases(manifest, files))
 
 
