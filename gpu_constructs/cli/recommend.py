@@ -10,7 +10,8 @@ from gpu_constructs.capacity.report.words import counted
 from gpu_constructs.cli import inventory, reporting, terminal
 from gpu_constructs.cli.exits import Exit
 from gpu_constructs.cli.findings import Report
-from gpu_constructs.cli.plan import for_manifests, situation_of
+from gpu_constructs.cli.plan import situation_of
+from gpu_constructs.cli.plan.wording import for_manifests
 from gpu_constructs.device_plugin.config import Flags, PluginConfig
 
 EXAMPLES = """\

@@ -13,6 +13,7 @@ from gpu_constructs.cli.documents import read
 from gpu_constructs.cli.main import main
 from gpu_constructs.cli.plan import planned
 from gpu_constructs.cli.plan.what_if import Situation
+from gpu_constructs.cli.plan.wording import for_manifests
 from gpu_constructs.cli.seen import provided_by
 from gpu_constructs.kube.placement import Taint
 from tests.tables import cases
@@ -213,3 +214,8 @@ def test_plain_manifests_have_the_plan_of_their_app(report: Path) -> None:
     for key in ("stock", "verdict"):
         assert of_manifests[key] == of_app[key]
     assert consumers(of_manifests) == consumers(of_app)
+
+
+@cases
+def test_texts_speak_of_manifests(text: str, shown: str) -> None:
+    assert for_manifests(text) == shown

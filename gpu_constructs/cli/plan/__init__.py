@@ -17,6 +17,7 @@ from gpu_constructs.cli.exits import CommandError, Exit
 from gpu_constructs.cli.findings import Finding, Report, Severity
 from gpu_constructs.cli.plan import tables
 from gpu_constructs.cli.plan.what_if import Situation, changed, form
+from gpu_constructs.cli.plan.wording import for_manifests
 from gpu_constructs.cli.seen import provided_by
 from gpu_constructs.errors import sentence
 from gpu_constructs.facts.app import Facts
@@ -41,15 +42,6 @@ _SEVERITIES: Mapping[str, Severity] = {
     "unchecked": "note",
 }
 """Severity by kind of the problem. The kind ``unchecked`` is a condition under which the pods fit."""
-_WORDS = (
-    ("this app's", "the manifests'"),
-    ("this app", "these manifests"),
-    ("the app", "the manifests"),
-    (" (GpuRequest(vram=...) does so if its GpuProfile has this sharing)", ""),
-    ("Sharing.vram_units(...)", "slots that stand for memory"),
-    ("Lower the limits with PowerLimit or GpuNode(power_limit=...)", "Lower the limits of the boards"),
-)
-"""Words of this library in the texts of plans, and the words of ``plan``."""
 _LINK = "docs/capacity-plan.md#"
 _TITLES = {
     "placement": "A node accepts each pod",
@@ -135,13 +127,6 @@ def planned(situation: Situation) -> tuple[Facts, Plan]:
 
 def _summary(made: Plan) -> str:
     return " ".join(for_manifests(one.text) for one in verdict(made))
-
-
-def for_manifests(text: str) -> str:
-    """Return a text of a plan in the terms of manifests: plans speak to authors of apps."""
-    for app, manifests in _WORDS:
-        text = text.replace(app, manifests)
-    return text
 
 
 def _tables(made: Plan, changes: Sequence[tuple[str, ...]]) -> Iterator[Sequence[tuple[str, ...]]]:
