@@ -27,9 +27,9 @@ def report_of(results: Sequence[Result], where: str) -> Report:
     checks = [_as_data(one) for one in results]
     details = {"where": where, "success": not _count(results, "failed") and could_look(results), "checks": checks}
     rules = {one.row.id: one.row.title for one in results}
-    return Report(
-        "doctor", findings, _summary(results), details, _text(results, where), rules=rules, has_all_in_text=True
-    )
+    summary = _summary(results)
+    files = {"text": lambda: f"{_text(results, where)}\n\n{summary}\n"}
+    return Report("doctor", findings, summary, details, rules=rules, files=files)
 
 
 def _count(results: Sequence[Result], *statuses: str) -> int:
