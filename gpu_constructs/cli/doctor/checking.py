@@ -15,6 +15,7 @@ from gpu_constructs.records import dataclass
 Status = Literal["ok", "warning", "failed", "unread", "blocked", "inapplicable"]
 _MODULES = ("node", "runtime", "plugin", "operator", "resource", "workload")
 """Modules with the functions of the checks, without ``_checks``."""
+_MALFORMED = "an object has a field with another type than the Kubernetes API"
 _ESSENTIAL = ("nodes", "plugin", "resources", "scheduling")
 
 
@@ -115,17 +116,17 @@ def _result(row: Row, view: View, before: Sequence[Result]) -> Result:
 
     if because := _unread(row, view):
         return Result(row, "unread", because=because)
-    if row.condition and not CONDITIONS[row.condition].holds(view):
-        return Result(row, "inapplicable", because=CONDITIONS[row.condition].because)
-    causes = (one for one in before if one.row.id in row.after or one.row.category in row.after)
-    cause = next((one.cause or one.row.id for one in causes if one.status in ("failed", "blocked")), "")
-    if cause:
-        return Result(row, "blocked", because=f"{cause} failed", cause=cause)
     try:
-        problems = list(_by_log(row, view) if row.log else CHECKS[row.id](view))
+        if row.condition and not CONDITIONS[row.condition].holds(view):
+            return Result(row, "inapplicable", because=CONDITIONS[row.condition].because)
+        causes = (one for one in before if one.row.id in row.after or one.row.category in row.after)
+        if cause := next((one.cause or one.row.id for one in causes if one.status in ("failed", "blocked")), ""):
+            return Result(row, "blocked", because=f"{cause} failed", cause=cause)
+        return _judged(row, list(_by_log(row, view) if row.log else CHECKS[row.id](view)), view)
     except NotLookedError as reason:
         return Result(row, "unread", because=str(reason))
-    return _judged(row, problems, view)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return Result(row, "unread", because=_MALFORMED)
 
 
 def _unread(row: Row, view: View) -> str:
@@ -162,4 +163,5 @@ def could_look(results: Sequence[Result]) -> bool:
     for one in results:
         if one.row.category in by_category and one.status != "inapplicable":
             by_category[one.row.category].append(one.status)
-    return not any(found and set(found) == {"unread"} for found in by_category.values())
+    is_malformed = any(one.because == _MALFORMED for one in results)
+    return not is_malformed and not any(found and set(found) == {"unread"} for found in by_category.values())

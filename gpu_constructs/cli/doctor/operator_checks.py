@@ -33,21 +33,23 @@ def operator_release(view: View) -> Iterator[Problem]:
     """Yield a problem for each HelmRelease of the GPU Operator that is not ready."""
     for release in filter(is_of_the_operator, view.all("HelmRelease")):
         ready = condition(release, "Ready")
+        stated = shortened(f"{ready.get('reason')}: {ready.get('message')}") if ready else "Flux has not reconciled it"
         if ready.get("status") != "True":
-            stated = ": ".join(filter(None, (ready.get("reason"), ready.get("message"))))
-            yield Problem(title(release), f"it is not ready: {shortened(stated) or 'Flux has not reconciled it'}")
+            yield Problem(title(release), f"it is not ready: {stated}")
 
 
 @check
 def operator_nodes(view: View) -> Iterator[Problem]:
-    """Yield a problem if the GPU Operator finds no GPU node, or if a label keeps its operands away."""
-    for policy in view.all("ClusterPolicy"):
-        messages = [str(one.get("message")) for one in status(policy).get("conditions") or ()]
-        if found := next((one for one in messages if _NO_NODES.search(one)), None):
-            yield Problem(title(policy), f"its condition says: {shortened(found)}")
-    for node in view.gpu_nodes:
-        if labels(node).get(_OPERANDS) == "false":
-            yield Problem(title(node), f"the label {_OPERANDS}=false keeps all operands away")
+    """Yield a problem if the GPU Operator finds no GPU node, and for each node whose label keeps its operands away."""
+    stated = ((policy, one) for policy in view.all("ClusterPolicy") for one in status(policy).get("conditions") or ())
+    messages = ((policy, str(one.get("message"))) for policy, one in stated)
+    yield from (
+        Problem(title(one), f"its condition says: {shortened(text)}")
+        for one, text in messages
+        if _NO_NODES.search(text)
+    )
+    excluded = (node for node in view.gpu_nodes if labels(node).get(_OPERANDS) == "false")
+    yield from (Problem(title(node), f"the label {_OPERANDS}=false keeps all operands away") for node in excluded)
 
 
 @check
@@ -56,31 +58,30 @@ def operator_values(view: View) -> Iterator[Problem]:
     for release in filter(is_of_the_operator, view.all("HelmRelease")):
         values = spec(release).get("values") or {}
         wanted = {name: values[name] for name in _COPIED if isinstance(values.get(name), Mapping)}
-        enabled = {name: values[name] for name in _ENABLED if isinstance(values.get(name), Mapping)}
-        wanted |= {name: {"enabled": one["enabled"]} for name, one in enabled.items() if "enabled" in one}
-        for policy in view.all("ClusterPolicy"):
-            for path in _missing(wanted, spec(policy)):
-                yield Problem(title(policy), f"it lacks the value {path} of {title(release)}")
+        switches = {name: values[name] for name in _ENABLED if isinstance(values.get(name), Mapping)}
+        wanted |= {name: {"enabled": one["enabled"]} for name, one in switches.items() if "enabled" in one}
+        missing = ((policy, path) for policy in view.all("ClusterPolicy") for path in _missing(wanted, spec(policy)))
+        yield from (
+            Problem(title(policy), f"it lacks the value {path} of {title(release)}") for policy, path in missing
+        )
 
 
 def _missing(wanted: Mapping[str, Any], has: Mapping[str, Any], path: str = "") -> Iterator[str]:
     """Yield the paths of the scalar values that are absent or different."""
     for name, value in wanted.items():
         if isinstance(value, Mapping):
-            inside = has.get(name)
-            yield from _missing(value, inside if isinstance(inside, Mapping) else {}, f"{path}{name}.")
+            yield from _missing(value, has.get(name) or {}, f"{path}{name}.")
         elif isinstance(value, str | bool | int) and value != "" and has.get(name) != value:
             yield f"{path}{name}"
 
 
 @check
 def operator_markers(view: View) -> Iterator[Problem]:
-    """Yield a problem for each node on which the validator deletes the files that a bridge with markers writes."""
+    """Return a problem for each node on which the validator deletes the files that a bridge with markers writes."""
     bridges = {spec(pod).get("nodeName") for pod in view.program_pods("validation bridge") if not _stages(pod)}
-    for pod in view.program_pods("operator validator"):
-        if spec(pod).get("nodeName") in bridges:
-            reason = f"it runs beside a bridge with markers on Node {spec(pod)['nodeName']}, whose files it deletes"
-            yield Problem(title(pod), reason)
+    beside = [pod for pod in view.program_pods("operator validator") if spec(pod).get("nodeName") in bridges]
+    reason = "it runs beside a bridge with markers, whose files it deletes, on Node"
+    return (Problem(title(pod), f"{reason} {spec(pod)['nodeName']}") for pod in beside)
 
 
 def _stages(pod: Manifest) -> bool:
@@ -90,43 +91,37 @@ def _stages(pod: Manifest) -> bool:
 
 @check
 def operator_validator(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod of the validator that stops at one of its steps."""
-    for pod in view.program_pods("operator validator"):
-        if not is_ready(pod) and (stopped := waits_in(pod)):
-            number, total, name = stopped
-            yield Problem(
-                title(pod), f"it stays in Init:{number}/{total} ({name}): {_STEPS.get(name, 'its step fails')}"
-            )
+    """Return a problem for each pod of the validator that stops at one of its steps."""
+    waiting = ((pod, *one) for pod in view.program_pods("operator validator") if (one := waits_in(pod)))
+    return (Problem(title(pod), f"it stays in {at}: {_STEPS.get(name, 'its step fails')}") for pod, at, name in waiting)
 
 
-def waits_in(pod: Manifest) -> tuple[int, int, str] | None:
-    """Return the number, the total and the name of the init container that a pod waits in; None if in none."""
-    states = status(pod).get("initContainerStatuses") or ()
-    for number, one in enumerate(states):
-        ended = (one.get("state") or {}).get("terminated") or {}
-        if ended.get("exitCode") != 0:
-            return number, len(states), str(one.get("name"))
-    return None
+def waits_in(pod: Manifest) -> tuple[str, str] | None:
+    """Return the state and the name of the init container that a pod waits in; None if it waits in none."""
+    states = () if is_ready(pod) else status(pod).get("initContainerStatuses") or ()
+    ended = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") == 0 for one in states]
+    if all(ended):
+        return None
+    name = str(states[ended.index(False)].get("name"))
+    return f"Init:{ended.index(False)}/{len(states)} ({name})", name
 
 
 @check
 def operator_plugin(view: View) -> Iterator[Problem]:
     """Yield a problem for each operand that waits for a marker file."""
-    for pod in view.program_pods():
-        stopped = None if is_ready(pod) or program_of(pod) == "operator validator" else waits_in(pod)
-        if stopped and stopped[2].endswith("-validation"):
-            number, total, name = stopped
-            node = view.nodes.get(spec(pod).get("nodeName", ""))
-            value = labels(node).get(_VALIDATOR, "not set") if node else "not known"
-            reason = f"it stays in Init:{number}/{total} ({name}), because a marker file is missing"
-            yield Problem(title(pod), f"{reason}; the label {_VALIDATOR} of its node is {value}")
+    operands = (pod for pod in view.program_pods() if program_of(pod) != "operator validator")
+    for pod, (at, name) in ((pod, one) for pod in operands if (one := waits_in(pod))):
+        value = labels(view.node_of(pod) or {}).get(_VALIDATOR, "not set")
+        reason = f"it stays in {at}, because a marker file is missing; the label {_VALIDATOR} of its node is {value}"
+        if name.endswith("-validation"):
+            yield Problem(title(pod), reason)
 
 
 @check
 def operator_policy(view: View) -> Iterator[Problem]:
     """Yield a problem for each ClusterPolicy that is not ready."""
-    for policy in view.all("ClusterPolicy"):
-        if status(policy).get("state") != "ready":
-            stated = condition(policy, "Error").get("message") or condition(policy, "Ready").get("message") or ""
-            state = status(policy).get("state") or "not known"
-            yield Problem(title(policy), f"its state is {state}" + (f": {shortened(str(stated))}" if stated else ""))
+    for policy in (one for one in view.all("ClusterPolicy") if status(one).get("state") != "ready"):
+        stated = condition(policy, "Error").get("message") or condition(policy, "Ready").get("message") or "no reason"
+        yield Problem(
+            title(policy), f"its state is {status(policy).get('state') or 'not known'}: {shortened(str(stated))}"
+        )

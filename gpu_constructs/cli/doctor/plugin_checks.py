@@ -26,7 +26,7 @@ from gpu_constructs.cli.doctor.view import (
     untolerated,
 )
 from gpu_constructs.facts.selectors import selects
-from gpu_constructs.kube.pod_specs import pod_specs
+from gpu_constructs.kube.pod_specs import node_values_required, pod_specs
 
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 _ADVERTISES = ("device plugin", "DRA driver")
@@ -50,15 +50,16 @@ def accepts(controller: Manifest, node: Manifest) -> bool:
 @check
 def plugin_single(view: View) -> Iterator[Problem]:
     """Yield a problem for each GPU node on which two programs advertise GPUs."""
+    daemonsets = [one for one in view.programs(*_ADVERTISES) if one["kind"] == "DaemonSet"]
     for node in view.gpu_nodes:
-        there = [title(one) for one in view.programs(*_ADVERTISES) if one["kind"] == "DaemonSet" and accepts(one, node)]
+        there = [title(one) for one in daemonsets if accepts(one, node)]
         if len(there) > 1:
             yield Problem(title(node), f"these programs advertise its GPUs: {', '.join(there)}")
-    for policy in view.all("ClusterPolicy"):
-        is_enabled = (spec(policy).get("devicePlugin") or {}).get("enabled", True)
-        others = [one for one in view.programs("device plugin") if not _is_an_operand(one)]
-        for one in others if is_enabled else ():
-            yield Problem(title(one), "it runs beside the GPU Operator, which brings a device plugin of its own")
+    policies = view.all("ClusterPolicy")
+    if any((spec(policy).get("devicePlugin") or {}).get("enabled", True) for policy in policies):
+        others = (one for one in view.programs("device plugin") if not _is_an_operand(one))
+        reason = "it runs beside the GPU Operator, which brings a device plugin of its own"
+        yield from (Problem(title(one), reason) for one in others)
 
 
 def _is_an_operand(manifest: Manifest) -> bool:
@@ -70,34 +71,28 @@ def _is_an_operand(manifest: Manifest) -> bool:
 @check
 def daemonset_desired(view: View) -> Iterator[Problem]:
     """Yield a problem for each DaemonSet of a program that selects no node, with the label or the taint."""
-    for one in view.programs():
-        is_empty = one["kind"] == "DaemonSet" and status(one).get("desiredNumberScheduled") == 0
-        if is_empty and program_of(one) not in _OPTIONAL:
-            reasons = [_absence(one, node) for node in view.gpu_nodes or view.nodes.values()]
-            reason = next(filter(None, reasons), "")
-            if reason or not reasons:
-                yield Problem(title(one), f"it runs on no node: {reason or 'the cluster has no node'}")
+    empty = (one for one in view.programs() if status(one).get("desiredNumberScheduled") == 0)
+    for one in (one for one in empty if program_of(one) not in _OPTIONAL):
+        reasons = [_absence(one, node) for node in view.gpu_nodes or view.nodes.values()]
+        if any(reasons) or not reasons:
+            yield Problem(title(one), f"it runs on no node: {next(filter(None, reasons), 'the cluster has no node')}")
 
 
 def _absence(daemonset: Manifest, node: Manifest) -> str:
     """Return why a DaemonSet does not run on a node; empty if it does, or if a label of the node states false."""
-    for pod_spec in pod_specs(daemonset):
-        missing, taint = unmatched(pod_spec, node), untolerated(pod_spec, node)
-        if missing and labels(node).get(missing.partition("=")[0]) == "false":
-            return ""
-        if missing:
-            return f"{title(node)} has no label {missing}"
-        if taint:
-            return f"it does not tolerate the taint {taint} of {title(node)}"
-    return ""
+    pod_spec = next(pod_specs(daemonset), {})
+    missing, taint = unmatched(pod_spec, node), untolerated(pod_spec, node)
+    if missing:
+        is_on_purpose = labels(node).get(missing.partition("=")[0]) == "false"
+        return "" if is_on_purpose else f"{title(node)} has no label {missing}"
+    return f"it does not tolerate the taint {taint} of {title(node)}" if taint else ""
 
 
 @check
 def program_pods(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod of a program that is not ready, with its state."""
-    for pod in view.program_pods():
-        if program_of(pod) not in _ELSEWHERE and not is_ready(pod) and not metadata(pod).get("deletionTimestamp"):
-            yield Problem(title(pod), state_of(view, pod))
+    """Return a problem for each pod of a program that is not ready, with its state."""
+    pods = (pod for pod in view.program_pods() if program_of(pod) not in _ELSEWHERE and not is_ready(pod))
+    return (Problem(title(pod), state_of(view, pod)) for pod in pods if not metadata(pod).get("deletionTimestamp"))
 
 
 def state_of(view: View, pod: Manifest) -> str:
@@ -117,65 +112,57 @@ def state_of(view: View, pod: Manifest) -> str:
 # --- configuration of the device plugin ---------------------------------------------------------------------------
 
 
-def configurations(view: View) -> Iterator[tuple[Manifest, Manifest]]:
-    """Yield the device plugins, each with a ConfigMap that its pods mount."""
-    for one in view.programs("device plugin"):
-        for name in config_maps(one):
-            found = view.find("ConfigMap", name, key(one)[0])
-            if found is not None:
-                yield one, found
+def configurations(view: View) -> list[Manifest]:
+    """Return the ConfigMaps that device plugins mount."""
+    named = ((name, key(one)[0]) for one in view.programs("device plugin") for name in config_maps(one))
+    return [found for name, namespace in named if (found := view.find("ConfigMap", name, namespace))]
 
 
-def config_maps(manifest: Manifest) -> Iterator[str]:
-    """Yield the names of the ConfigMaps that the pods of an object mount."""
-    for pod_spec in pod_specs(manifest):
-        for volume in pod_spec.get("volumes") or ():
-            if name := (volume.get("configMap") or {}).get("name"):
-                yield name
+def config_maps(manifest: Manifest) -> list[str]:
+    """Return the names of the ConfigMaps that the pods of an object mount."""
+    volumes = (one.get("configMap") or {} for each in pod_specs(manifest) for one in each.get("volumes") or ())
+    return [str(one["name"]) for one in volumes if one.get("name")]
 
 
 @check
 def plugin_config(view: View) -> Iterator[Problem]:
     """Yield a problem for each GPU node whose label names a configuration that does not exist."""
-    known = {name for _, config in configurations(view) for name in config.get("data") or {}}
-    for node in view.gpu_nodes:
-        wanted = labels(node).get(CONFIG_LABEL)
-        is_known = (
-            wanted is None or wanted in known or any(_selects(one, wanted) for one in view.programs("device plugin"))
-        )
-        if not is_known:
-            names = ", ".join(sorted(known)) or "none"
-            yield Problem(title(node), f"the label {CONFIG_LABEL}={wanted} names no configuration; there are: {names}")
-
-
-def _selects(daemonset: Manifest, value: str) -> bool:
-    """Check whether a DaemonSet selects nodes by a value of the label for the configuration."""
-    return any(
-        CONFIG_LABEL in str(one.get("affinity")) and repr(value) in str(one) for one in pod_specs(daemonset)
-    ) or any((one.get("nodeSelector") or {}).get(CONFIG_LABEL) == value for one in pod_specs(daemonset))
+    known = {name for config in configurations(view) for name in config.get("data") or {}}
+    specs = [one for plugin in view.programs("device plugin") for one in pod_specs(plugin)]
+    known |= {
+        value
+        for one in specs
+        for label, values in node_values_required(one)
+        for value in values
+        if label == CONFIG_LABEL
+    }
+    for node in (node for node in view.gpu_nodes if labels(node).get(CONFIG_LABEL, "") not in {"", *known}):
+        reason = f"the label {CONFIG_LABEL}={labels(node)[CONFIG_LABEL]} names no configuration"
+        yield Problem(title(node), f"{reason}; there are: {', '.join(sorted(known)) or 'none'}")
 
 
 @check
 def plugin_sharing(view: View) -> Iterator[Problem]:
-    """Yield a problem for each key of a sharing configuration that the device plugin ignores."""
-    for _, config in configurations(view):
-        for name, text in (config.get("data") or {}).items():
-            for unknown in _unknown_keys(text):
-                yield Problem(title(config), f"{name} has the key {unknown}, which the device plugin ignores")
+    """Return a problem for each key of a sharing configuration that the device plugin ignores."""
+    texts = ((config, *one) for config in configurations(view) for one in (config.get("data") or {}).items())
+    unknown = ((config, name, path) for config, name, text in texts for path in _unknown_keys(text))
+    reason = "which the device plugin ignores"
+    return (Problem(title(config), f"{name} has the key {path}, {reason}") for config, name, path in unknown)
 
 
-def _unknown_keys(text: object) -> Iterator[str]:
+def _unknown_keys(text: object) -> list[str]:
     try:
         read: Any = yaml.safe_load(str(text))
     except yaml.YAMLError:
-        return
+        return []
     sharing = read.get("sharing") if isinstance(read, Mapping) else None
-    for strategy, members in sharing.items() if isinstance(sharing, Mapping) else ():
-        if strategy not in TABLES["sharing_keys"]:
-            yield f"sharing.{strategy}"
-        for member in members if isinstance(members, Mapping) else ():
-            if strategy in TABLES["sharing_keys"] and member not in TABLES["sharing_members"]:
-                yield f"sharing.{strategy}.{member}"
+    strategies = sharing if isinstance(sharing, Mapping) else {}
+    known = {
+        name: one for name, one in strategies.items() if name in TABLES["sharing_keys"] and isinstance(one, Mapping)
+    }
+    unknown = [f"sharing.{name}" for name in strategies if name not in TABLES["sharing_keys"]]
+    members = ((name, member) for name, one in known.items() for member in one)
+    return unknown + [f"sharing.{name}.{one}" for name, one in members if one not in TABLES["sharing_members"]]
 
 
 # --- DRA driver ---------------------------------------------------------------------------------------------------
@@ -185,22 +172,21 @@ def _unknown_keys(text: object) -> Iterator[str]:
 def dra_class(view: View) -> Iterator[Problem]:
     """Yield a problem for each resource claim that names a DeviceClass that does not exist."""
     known = {metadata(one)["name"] for one in view.all("DeviceClass")}
-    for claim in view.all("ResourceClaim"):
-        for request in (spec(claim).get("devices") or {}).get("requests") or ():
-            choices = [request, request.get("exactly") or {}, *(request.get("firstAvailable") or ())]
-            for name in (one.get("deviceClassName") for one in choices):
-                if name and name not in known:
-                    yield Problem(title(claim), f"it names the DeviceClass {name}, which does not exist")
+    devices = ((claim, spec(claim).get("devices") or {}) for claim in view.all("ResourceClaim"))
+    for claim, request in ((claim, one) for claim, given in devices for one in given.get("requests") or ()):
+        choices = [request, request.get("exactly") or {}, *(request.get("firstAvailable") or ())]
+        missing = {one["deviceClassName"] for one in choices if one.get("deviceClassName")} - known
+        yield from (Problem(title(claim), f"it names the DeviceClass {one}, which does not exist") for one in missing)
 
 
 @check
 def dra_devices(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU node for which the DRA driver publishes no device."""
+    """Return a problem for each GPU node for which the DRA driver publishes no device."""
     slices = [spec(one) for one in view.all("ResourceSlice")]
     publishing = {one.get("nodeName") for one in slices if one.get("devices") and "nvidia" in str(one.get("driver"))}
-    for node in view.gpu_nodes:
-        if metadata(node)["name"] not in publishing and any(accepts(one, node) for one in view.programs("DRA driver")):
-            yield Problem(title(node), "no ResourceSlice contains a device of the node")
+    silent = (node for node in view.gpu_nodes if metadata(node)["name"] not in publishing)
+    chosen = (node for node in silent if any(accepts(one, node) for one in view.programs("DRA driver")))
+    return (Problem(title(node), "no ResourceSlice contains a device of the node") for node in chosen)
 
 
 # --- metrics ------------------------------------------------------------------------------------------------------
@@ -208,34 +194,34 @@ def dra_devices(view: View) -> Iterator[Problem]:
 
 @check
 def exporter_pods(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod of an exporter that is not ready."""
-    for pod in view.program_pods(*EXPORTERS):
-        if not is_ready(pod):
-            yield Problem(title(pod), state_of(view, pod))
-    there = {spec(pod).get("nodeName") for pod in view.program_pods(*EXPORTERS)}
-    for one in view.programs(*EXPORTERS):
-        for node in view.gpu_nodes if one["kind"] == "DaemonSet" else ():
-            if metadata(node)["name"] not in there and (reason := _absence(one, node)):
-                yield Problem(title(one), f"it does not run on {title(node)}: {reason}")
+    """Yield a problem for each pod of an exporter that is not ready, and for each GPU node without such a pod."""
+    pods = view.program_pods(*EXPORTERS)
+    yield from (Problem(title(pod), state_of(view, pod)) for pod in pods if not is_ready(pod))
+    there = {spec(pod).get("nodeName") for pod in pods}
+    bare = [node for node in view.gpu_nodes if metadata(node)["name"] not in there]
+    daemonsets = (one for one in view.programs(*EXPORTERS) if one["kind"] == "DaemonSet")
+    for one, node in ((one, node) for one in daemonsets for node in bare):
+        if reason := _absence(one, node):
+            yield Problem(title(one), f"it does not run on {title(node)}: {reason}")
 
 
 @check
 def exporter_monitor(view: View) -> Iterator[Problem]:
     """Yield a problem for each exporter that no monitor selects and no annotation announces."""
-    monitors = view.all("ServiceMonitor", "PodMonitor")
+    monitors = [spec(one).get("selector") for one in view.all("ServiceMonitor", "PodMonitor")]
     if not monitors and not view.all("PrometheusRule"):
         raise NotLookedError("the cluster has no monitors, so another program may collect the metrics")
     for one in view.programs(*EXPORTERS):
         template = metadata(spec(one).get("template") or {})
         has = {**labels(one), **(template.get("labels") or {})}
         is_announced = "prometheus.io/scrape" in (template.get("annotations") or {})
-        if not is_announced and not any(selects(spec(monitor).get("selector"), has) for monitor in monitors):
+        if not is_announced and not any(selects(selector, has) for selector in monitors):
             yield Problem(title(one), "no ServiceMonitor or PodMonitor selects its labels")
 
 
 @check
 def alerts(view: View) -> Iterator[Problem]:
-    """Yield a problem for each PrometheusRule of the plan that the cluster does not have."""
-    for one in view.plan.manifests if view.plan else ():
-        if one["kind"] == "PrometheusRule" and view.find("PrometheusRule", key(one)[1], key(one)[0]) is None:
-            yield Problem(title(one), "the plan has these alerts, and the cluster does not")
+    """Return a problem for each PrometheusRule of the plan that the cluster does not have."""
+    rules = view.planned_objects("PrometheusRule")
+    missing = (one for one in rules if view.find("PrometheusRule", key(one)[1], key(one)[0]) is None)
+    return (Problem(title(one), "the plan has these alerts, and the cluster does not") for one in missing)

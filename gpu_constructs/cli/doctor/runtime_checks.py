@@ -31,9 +31,8 @@ def runtimeclass(view: View) -> Iterator[Problem]:
     """Yield a problem for each object whose pods name a RuntimeClass that does not exist."""
     known = {metadata(one)["name"] for one in view.all("RuntimeClass")}
     users = [*view.controllers(programs=True), *view.controllers(programs=False)]
-    users += [(pod, spec(pod)) for pod in (*view.program_pods(), *view.workloads)]
-    for one, pod_spec in users:
-        name = pod_spec.get("runtimeClassName")
+    users += [(pod, spec(pod)) for pod in view.gpu_pods]
+    for one, name in ((one, pod_spec.get("runtimeClassName")) for one, pod_spec in users):
         if name and name not in known and not metadata(one).get("ownerReferences"):
             yield Problem(title(one), f'its pods name the RuntimeClass "{name}", which does not exist')
 
@@ -41,28 +40,25 @@ def runtimeclass(view: View) -> Iterator[Problem]:
 @check
 def runtime_handler(view: View) -> Iterator[Problem]:
     """Yield a problem for each GPU node whose container runtime does not know a handler."""
-    for one in view.all("RuntimeClass"):
-        handler = one.get("handler")
-        for node in view.gpu_nodes if metadata(one)["name"] in view.gpu_classes else ():
-            names = [known.get("name") for known in status(node).get("runtimeHandlers") or ()]
-            if names and handler not in names:
-                yield Problem(title(node), f'the container runtime has no handler "{handler}"')
-    for pod in (*view.program_pods(), *view.workloads):
-        yield from _by_events(view, pod, _NO_HANDLER)
+    classes = [one.get("handler") for one in view.all("RuntimeClass") if metadata(one)["name"] in view.gpu_classes]
+    for node in view.gpu_nodes:
+        names = [known.get("name") for known in status(node).get("runtimeHandlers") or ()]
+        missing = [handler for handler in classes if names and handler not in names]
+        yield from (Problem(title(node), f'the container runtime has no handler "{one}"') for one in missing)
+    yield from _by_events(view, _NO_HANDLER)
 
 
 @check
 def cdi_devices(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod that waits because the runtime does not find a CDI device."""
-    for pod in (*view.program_pods(), *view.workloads):
-        yield from _by_events(view, pod, _NO_DEVICE)
+    """Return a problem for each pod that waits because the runtime does not find a CDI device."""
+    return _by_events(view, _NO_DEVICE)
 
 
-def _by_events(view: View, pod: Manifest, pattern: re.Pattern[str]) -> Iterator[Problem]:
-    """Yield a problem if an event of a pod that does not run has a message that a pattern matches."""
-    found = next((message for message in view.messages(pod) if pattern.search(message)), None)
-    if found and status(pod).get("phase") == "Pending":
-        yield Problem(title(pod), shortened(found))
+def _by_events(view: View, pattern: re.Pattern[str]) -> Iterator[Problem]:
+    """Yield a problem for each waiting pod with an event that a pattern matches."""
+    for pod in (pod for pod in view.gpu_pods if status(pod).get("phase") == "Pending"):
+        if found := next(filter(pattern.search, view.messages(pod)), None):
+            yield Problem(title(pod), shortened(found))
 
 
 def talos_release(view: View, node: Manifest) -> tuple[int, ...]:
@@ -83,13 +79,10 @@ def strategies(manifest: Manifest) -> set[str]:
 
 @check
 def cdi_strategy(view: View) -> Iterator[Problem]:
-    """Yield a problem for each device plugin that uses CDI on a release of Talos without support for it."""
-    old = [node for node in view.talos if () < talos_release(view, node) < _CDI_SINCE]
-    for one in view.programs("device plugin") if old else ():
-        if used := sorted(name for name in strategies(one) if "cdi" in name):
-            yield Problem(
-                title(one), f"it uses the strategy {used[0]}, and {title(old[0])} runs {view.os_image(old[0])}"
-            )
+    """Return a problem for each device plugin that uses CDI on a release of Talos without support for it."""
+    old = [view.os_image(node) for node in view.talos if () < talos_release(view, node) < _CDI_SINCE]
+    used = ((one, name) for one in view.programs("device plugin") if old for name in strategies(one) if "cdi" in name)
+    return (Problem(title(one), f"it uses the strategy {name}, and a node runs {old[0]}") for one, name in used)
 
 
 # --- the plan ----------------------------------------------------------------------------------------------------
@@ -97,44 +90,34 @@ def cdi_strategy(view: View) -> Iterator[Problem]:
 
 @check
 def plan_crds(view: View) -> Iterator[Problem]:
-    """Yield a problem for each kind in the plan that no custom resource definition of the cluster defines."""
-    known = {(spec(one).get("group"), (spec(one).get("names") or {}).get("kind")) for one in _definitions(view)}
-    planned = view.plan.manifests if view.plan else ()
-    for group, kind in sorted({(group_of(one["apiVersion"]), one["kind"]) for one in planned}):
-        if group not in BUILT_IN_GROUPS and (group, kind) not in known:
-            yield Problem(
-                f"{kind}.{group}", "the manifests of the plan have this kind, and the cluster does not know it"
-            )
-
-
-def _definitions(view: View) -> list[Manifest]:
-    ours = view.plan.manifests if view.plan else ()
-    return [*view.all("CustomResourceDefinition"), *(one for one in ours if one["kind"] == "CustomResourceDefinition")]
+    """Return a problem for each kind in the plan that no custom resource definition defines."""
+    definitions = [*view.all("CustomResourceDefinition"), *view.planned_objects("CustomResourceDefinition")]
+    known = {(spec(one).get("group"), (spec(one).get("names") or {}).get("kind")) for one in definitions}
+    planned = {(group_of(one["apiVersion"]), one["kind"]) for one in view.planned_objects()}
+    unknown = sorted(one for one in planned - known if one[0] not in BUILT_IN_GROUPS)
+    reason = "the manifests of the plan have this kind, and the cluster does not know it"
+    return (Problem(f"{kind}.{group}", reason) for group, kind in unknown)
 
 
 @check
 def plan_objects(view: View) -> Iterator[Problem]:
-    """Yield a problem for each lasting object of the plan that the cluster does not have."""
-    for one in view.plan.manifests if view.plan else ():
-        kind, (namespace, name) = one["kind"], key(one)
-        if kind in _LASTING and kind in view.snapshot.objects and view.find(kind, name, namespace) is None:
-            yield Problem(title(one), "the plan has this object, and the cluster does not")
+    """Return a problem for each lasting object of the plan that the cluster does not have."""
+    lasting = (one for one in view.planned_objects(*_LASTING) if one["kind"] in view.snapshot.objects)
+    missing = (one for one in lasting if view.find(one["kind"], key(one)[1], key(one)[0]) is None)
+    return (Problem(title(one), "the plan has this object, and the cluster does not") for one in missing)
 
 
 @check
 def plan_immutable(view: View) -> Iterator[Problem]:
     """Yield a problem for each object whose difference from the plan the API server refuses to apply."""
-    compared = 0
-    for one in view.plan.manifests if view.plan else ():
-        namespace, name = key(one)
-        live = view.find(one["kind"], name, namespace) if one["kind"] in _IMMUTABLE else None
-        compared += live is not None
-        for path in _IMMUTABLE[one["kind"]] if live else ():
-            if path in spec(one) and (different := difference(spec(one)[path], spec(live or {}).get(path), path)):
-                yield Problem(title(one), f"spec.{different} differs from the plan, and no update can change it")
-                break
+    planned = ((one, view.find(one["kind"], key(one)[1], key(one)[0])) for one in view.planned_objects(*_IMMUTABLE))
+    compared = [(one, live) for one, live in planned if live is not None]
     if not compared:
         raise NotLookedError("the cluster has no object of the plan with such a field")
+    for one, live in compared:
+        wanted = {name: spec(one)[name] for name in _IMMUTABLE[one["kind"]] if name in spec(one)}
+        if different := difference(wanted, spec(live), "spec"):
+            yield Problem(title(one), f"{different} differs from the plan, and no update can change it")
 
 
 def difference(wanted: Any, has: Any, path: str) -> str | None:

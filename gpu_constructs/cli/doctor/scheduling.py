@@ -27,8 +27,8 @@ _REFUSALS: Sequence[tuple[str, re.Pattern[str]]] = [
 ]
 _VOLUME = re.compile(r"persistentvolumeclaim|volume node affinity|no available persistent volumes", re.IGNORECASE)
 _CLAIM = re.compile(r"resourceclaim|cannot allocate all claims|DeviceClass", re.IGNORECASE)
-_INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+[\w])")
-_SHORTAGES = ("Too many pods", "Insufficient")
+# kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins: texts of the scheduler, if the nodes do not explain it.
+_BY_MESSAGE = {"Too many pods": "pending-full", "Insufficient": "pending-full", "affinity/selector": "pending-label"}
 _AT_ADMISSION = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "TopologyAffinityError")
 _ENDED = ("Succeeded", "Failed")
 
@@ -75,12 +75,11 @@ def _cause(message: str) -> str:
 
 
 def _refused(name: str) -> Check:
-    def run(view: View) -> Iterator[Problem]:
-        for one, message in refusals(view, programs=False):
-            if refused_by(message) == name:
-                yield Problem(title(one), f"the API server refuses its pods: {_cause(message)}")
-
-    return run
+    return lambda view: (
+        Problem(title(one), f"the API server refuses its pods: {_cause(message)}")
+        for one, message in refusals(view, programs=False)
+        if refused_by(message) == name
+    )
 
 
 # --- pods without a node -----------------------------------------------------------------------------------------
@@ -111,26 +110,16 @@ def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[st
         return "pending-label", f"no {kind} has the label {unmatched(pod_spec, nodes[0])}, which the pod selects"
     tolerated = [node for node in labeled if untolerated(pod_spec, node) is None]
     if labeled and not tolerated:
-        return (
-            "pending-taint",
-            f"the pod does not tolerate the taint {untolerated(pod_spec, labeled[0])} of {title(labeled[0])}",
-        )
+        taint, node = untolerated(pod_spec, labeled[0]), title(labeled[0])
+        return "pending-taint", f"the pod does not tolerate the taint {taint} of {node}"
     for name, amount in wanted.items():
-        free = {title(node): offered(node).get(name, 0) - held(view, node, name) for node in tolerated}
-        if all(amount > left for left in free.values()):
+        free = [offered(node).get(name, 0) - held(view, node, name) for node in tolerated]
+        if all(amount > left for left in free):
             total = sum(offered(node).get(name, 0) for node in tolerated)
-            most = max(free.values(), default=0)
-            return "pending-gpu", (
-                f"the pod requests {amount} {name}; nodes that accept it advertise {total}, and at most {most} is free "
-                "on one node"
-            )
-    if "node affinity/selector" in message and not nodes:
-        return "pending-label", shortened(message)
-    missing = [name for name in _SHORTAGES if name in message]
-    if missing:
-        short = sorted(set(_INSUFFICIENT.findall(message))) or ["place for pods"]
-        return "pending-full", f"the nodes have not enough {', '.join(short)}: {shortened(message)}"
-    return "pending-other", shortened(message) or "the scheduler has not reported a result for the pod"
+            reason = f"the pod requests {amount} {name}; nodes that accept it advertise {total}, and at most "
+            return "pending-gpu", f"{reason}{max(free, default=0)} is free on one node"
+    found = next((name for text, name in _BY_MESSAGE.items() if text in message), "pending-other")
+    return found, shortened(message) or "the scheduler has not reported a result for the pod"
 
 
 def held(view: View, node: Manifest, resource: str) -> int:
@@ -141,13 +130,11 @@ def held(view: View, node: Manifest, resource: str) -> int:
 
 
 def _pending(name: str) -> Check:
-    def run(view: View) -> Iterator[Problem]:
-        for pod in view.workloads:
-            cause = cause_of(view, pod)
-            if cause is not None and cause[0] == name:
-                yield Problem(title(pod), cause[1])
-
-    return run
+    return lambda view: (
+        Problem(title(pod), cause[1])
+        for pod in view.workloads
+        if (cause := cause_of(view, pod)) is not None and cause[0] == name
+    )
 
 
 CHECKS |= {row.id: _refused(row.id) for row in rows() if row.id.startswith("refused-")}
@@ -156,30 +143,26 @@ CHECKS |= {row.id: _pending(row.id) for row in rows() if row.id.startswith("pend
 
 @check
 def preempted(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod that a pod of higher priority replaced."""
-    for name in view.preempted():
-        yield Problem(name, "a pod of higher priority took its place")
+    """Return a problem for each pod that a pod of higher priority replaced."""
+    return (Problem(name, "a pod of higher priority took its place") for name in view.preempted())
 
 
 @check
 def admission(view: View) -> Iterator[Problem]:
     """Yield a problem for each failed pod that its node did not admit, with the command that deletes it."""
-    for pod in view.workloads + view.program_pods():
-        reason = str(status(pod).get("reason") or "")
-        if status(pod).get("phase") == "Failed" and reason.startswith(_AT_ADMISSION):
-            namespace, name = key(pod)
-            stated = shortened(str(status(pod).get("message") or "without a message"))
-            yield Problem(
-                title(pod),
-                f"the node did not admit the pod: {reason}: {stated}",
-                f"The pod does not recover. Delete it: kubectl delete pod {name} -n {namespace}",
-            )
+    failed = (pod for pod in view.gpu_pods if status(pod).get("phase") == "Failed")
+    for pod in (pod for pod in failed if str(status(pod).get("reason")).startswith(_AT_ADMISSION)):
+        stated = f"{status(pod)['reason']}: {status(pod).get('message')}"
+        way_out = f"The pod does not recover. Delete it: kubectl delete pod {key(pod)[1]} -n {key(pod)[0]}"
+        yield Problem(title(pod), f"the node did not admit the pod: {shortened(stated)}", way_out)
 
 
 def stopped(pod: Manifest) -> Iterator[tuple[str, str, str]]:
-    """Yield a check, a container and a message for each container of a pod that does not run as it must."""
-    for container, state in container_states(pod):
-        reason = str(state.get("reason") or "")
-        for name, reasons in TABLES["states"].items():
-            if reason in reasons:
-                yield name, container, ": ".join(filter(None, (reason, str(state.get("message") or ""))))
+    """Return a check, a container and a message for each container of a pod that does not run as it must."""
+    states = ((container, state, str(state.get("reason"))) for container, state in container_states(pod))
+    return (
+        (name, container, ": ".join(filter(None, (reason, str(state.get("message") or "")))))
+        for container, state, reason in states
+        for name, reasons in TABLES["states"].items()
+        if reason in reasons
+    )

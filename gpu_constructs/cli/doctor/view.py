@@ -73,6 +73,11 @@ def variable(pod_spec: Mapping[str, Any], name: str) -> set[str]:
     return {one["word"] for one in given if one.get("name") == name and "word" in one}
 
 
+def number(text: object) -> int:
+    """Return the number that a text states; 0 for another text."""
+    return int(str(text)) if str(text).isdigit() else 0
+
+
 def gpus(amounts: Mapping[str, Any]) -> dict[str, int]:
     """Return the amounts of the extended resources of NVIDIA."""
     found = {name: str(amount) for name, amount in amounts.items() if name.startswith(DOMAIN)}
@@ -179,6 +184,18 @@ class View:
         """Nodes of the capacity plan; none without one."""
         return (self.plan.report.get("nodes") or ()) if self.plan and self.plan.report else ()
 
+    def planned(self) -> Iterator[tuple[Mapping[str, Any], Manifest]]:
+        """Return pairs of a node of the capacity plan and the node of the cluster with the same name."""
+        return ((one, self.nodes[one["title"]]) for one in self.planned_nodes if one.get("title") in self.nodes)
+
+    def node_of(self, pod: Manifest) -> Manifest | None:
+        """Return the node of a pod; None if the pod has no node, or the snapshot does not have it."""
+        return self.nodes.get(spec(pod).get("nodeName", ""))
+
+    def planned_objects(self, *kinds: str) -> list[Manifest]:
+        """Return the objects in the manifests of the plan; without kinds, all of them."""
+        return [one for one in (self.plan.manifests if self.plan else ()) if not kinds or one["kind"] in kinds]
+
     @cached_property
     def planned_slots(self) -> Mapping[str, int]:
         """Slots for each GPU by resource, from the manifests of a plan without a report; empty if not known."""
@@ -214,6 +231,11 @@ class View:
     def workloads(self) -> list[Manifest]:
         """Pods that use GPUs and are not programs of the GPU stack, in the namespace that the user chose."""
         return [pod for pod in self.all("Pod") if self._is_ours(pod) and self.uses_gpus(spec(pod))]
+
+    @property
+    def gpu_pods(self) -> list[Manifest]:
+        """Pods of the programs on GPU nodes, and pods that use GPUs."""
+        return [*self.program_pods(), *self.workloads]
 
     def _is_ours(self, manifest: Manifest) -> bool:
         return program_of(manifest) is None and self.snapshot.namespace in ("", key(manifest)[0])

@@ -37,17 +37,20 @@ def explained(message: str) -> tuple[str, str]:
 
 def _stopped(name: str) -> Check:
     def run(view: View) -> Iterator[Problem]:
-        for pod in view.workloads:
+        for pod in (pod for pod in view.workloads if status(pod).get("phase") != "Succeeded"):
             causes = [
                 one for one in stopped(pod) if one[0] == name and not (is_ready(pod) and name == "workload-crash")
             ]
-            if not causes or status(pod).get("phase") == "Succeeded":
-                continue
-            _, container, message = causes[0]
-            full = " ".join([message, *(str(state.get("message") or "") for _, state in container_states(pod))])
-            yield Problem(title(pod), f"the container {container} stops: {shortened(message)}", *explained(full))
+            full = " ".join([*(cause[2] for cause in causes), *_last_words(pod)])
+            for _, container, message in causes[:1]:
+                yield Problem(title(pod), f"the container {container} stops: {shortened(message)}", *explained(full))
 
     return run
+
+
+def _last_words(pod: Manifest) -> list[str]:
+    """Return the messages of the containers of a pod that have ended."""
+    return [str(state.get("message") or "") for _, state in container_states(pod)]
 
 
 CHECKS |= {name: _stopped(name) for name in TABLES["states"] if name != "workload-runtime"}
@@ -57,10 +60,9 @@ CHECKS |= {name: _stopped(name) for name in TABLES["states"] if name != "workloa
 def workload_runtime(view: View) -> Iterator[Problem]:
     """Yield a problem for each pod whose containers the runtime cannot create."""
     yield from _stopped("workload-runtime")(view)
-    for pod in view.workloads:
-        message = next(iter(view.messages(pod, "FailedCreatePodSandBox")), "")
-        if message and status(pod).get("phase") == "Pending":
-            yield Problem(title(pod), shortened(message), *explained(message))
+    waiting = (pod for pod in view.workloads if status(pod).get("phase") == "Pending")
+    for pod, messages in ((pod, view.messages(pod, "FailedCreatePodSandBox")) for pod in waiting):
+        yield from (Problem(title(pod), shortened(one), *explained(one)) for one in messages[:1])
 
 
 @check
@@ -68,52 +70,42 @@ def workload_blind(view: View) -> Iterator[Problem]:
     """Yield a problem for each running pod that holds a GPU and does not see it."""
     talos = {metadata(node)["name"] for node in view.talos}
     has_cdi = any("cdi" in name for one in view.programs("device plugin") for name in strategies(one))
-    for pod in view.workloads:
-        pod_spec = spec(pod)
-        hidden = sorted(variable(pod_spec, _VISIBLE) & {"none", "void"})
-        if status(pod).get("phase") != "Running" or not asked(pod_spec):
-            continue
-        if hidden:
+    holding = (pod for pod in view.workloads if status(pod).get("phase") == "Running" and asked(spec(pod)))
+    for pod in holding:
+        is_bare = spec(pod).get("nodeName") in talos and not spec(pod).get("runtimeClassName")
+        if hidden := sorted(variable(spec(pod), _VISIBLE) & {"none", "void"}):
             yield Problem(title(pod), f"{_VISIBLE}={hidden[0]} hides the GPU that the pod holds")
-        elif pod_spec.get("nodeName") in talos and not has_cdi and not pod_spec.get("runtimeClassName"):
+        elif is_bare and not has_cdi:
             yield Problem(title(pod), "it holds a GPU, and without a RuntimeClass the container does not get it")
 
 
 @check
 def workload_all(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod whose environment asks for all GPUs of the node."""
-    for pod in view.workloads:
-        if "all" in variable(spec(pod), _VISIBLE) and status(pod).get("phase") in ("Running", "Pending"):
-            yield Problem(title(pod), f"{_VISIBLE}=all overrides the allocation, so the pod sees every GPU of its node")
+    """Return a problem for each pod whose environment asks for all GPUs of the node."""
+    pods = (pod for pod in view.workloads if status(pod).get("phase") in ("Running", "Pending"))
+    reason = f"{_VISIBLE}=all overrides the allocation, so the pod sees every GPU of its node"
+    return (Problem(title(pod), reason) for pod in pods if "all" in variable(spec(pod), _VISIBLE))
 
 
 @check
 def workload_memory(view: View) -> Iterator[Problem]:
     """Yield a problem for each pod that ran out of GPU memory, and for pods that the plan does not fit together."""
-    for pod in view.workloads:
-        messages = [str(state.get("message") or "") for _, state in container_states(pod)]
-        if any(map(_MEMORY.search, messages)):
-            yield Problem(title(pod), "its last message says that CUDA is out of memory")
+    ended = (pod for pod in view.workloads if any(map(_MEMORY.search, _last_words(pod))))
+    yield from (Problem(title(pod), "its last message says that CUDA is out of memory") for pod in ended)
     report = (view.plan.report if view.plan else None) or {}
     consumers = [(one.get("namespace") or "", str(one.get("name"))) for one in report.get("consumers") or ()]
+    running = [key(pod) for pod in view.workloads if status(pod).get("phase") == "Running"]
     for conflict in report.get("conflicts") or ():
-        names = [consumers[one["consumer"]] for one in conflict.get("pods") or ()]
-        if all(_runs(view.workloads, *name) for name in names):
-            together = " and ".join("/".join(filter(None, name)) for name in names)
-            reason = f"{together} run, and together they can use {conflict.get('togetherMiB')} of "
-            yield Problem("", f"{reason}{conflict.get('vramMiB')} MiB of {conflict.get('device')}")
-
-
-def _runs(pods: list[Manifest], namespace: str, name: str) -> bool:
-    """Check whether a pod runs whose name begins with that of an object."""
-    running = (key(pod) for pod in pods if status(pod).get("phase") == "Running")
-    return any(where == namespace and pod.startswith(name) for where, pod in running)
+        names = [consumers[one["consumer"]] for one in conflict["pods"]]
+        together = " and ".join("/".join(filter(None, name)) for name in names)
+        reason = f"{together} run, and together they can use {conflict['togetherMiB']} of {conflict['vramMiB']} MiB of "
+        if all(any(at == where and pod.startswith(name) for at, pod in running) for where, name in names):
+            yield Problem("", f"{reason}{conflict['device']}")
 
 
 @check
 def power_limit(view: View) -> Iterator[Problem]:
     """Yield a problem for each pod of PowerLimit that is not ready, with the last line of its log that says why."""
-    for pod in view.program_pods("PowerLimit"):
-        if not is_ready(pod):
-            lines = [line for line in view.snapshot.logs.get(key(pod), "").splitlines() if _POWER.search(line)]
-            yield Problem(title(pod), f"its log says: {shortened(lines[-1])}" if lines else state_of(view, pod))
+    for pod in (pod for pod in view.program_pods("PowerLimit") if not is_ready(pod)):
+        lines = [line for line in view.snapshot.logs.get(key(pod), "").splitlines() if _POWER.search(line)]
+        yield Problem(title(pod), f"its log says: {shortened(lines[-1])}" if lines else state_of(view, pod))
