@@ -16,6 +16,7 @@ NAME = "gpu-constructs"
 COMMANDS: Mapping[str, str] = {
     "lint": "Check manifests of any origin with the rules for GPU workloads.",
     "explain": "Print what the documentation says about a code, an alert or a name.",
+    "synth": "Run an app, or check that its files are fresh.",
 }
 """Commands in the order of the help text, each with its summary. The module of a command has the name of the command.
 
@@ -39,7 +40,13 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
         epilog=f"{_STATUSES}\nhelp for a command: {NAME} COMMAND --help",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action=_Version, nargs=0, help="show the version of the program, and exit")
+    made.add_argument(
+        "--version",
+        action=_Version,
+        nargs=0,
+        default=argparse.SUPPRESS,
+        help="show the version of the program, and exit",
+    )
     commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(
