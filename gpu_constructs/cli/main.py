@@ -14,6 +14,7 @@ from gpu_constructs.errors import GpuConstructsError
 
 NAME = "gpu-constructs"
 COMMANDS: Mapping[str, str] = {
+    "init": "Write a small app for a cluster with GPUs, which works at once.",
     "lint": "Check manifests of any origin with the rules for GPU workloads.",
     "explain": "Print what the documentation says about a code, an alert or a name.",
     "synth": "Run an app, or check that its files are fresh.",
