@@ -16,8 +16,8 @@ NAME = "gpu-constructs"
 COMMANDS: Mapping[str, str] = {
     "init": "Write a small app for a cluster with GPUs, which works at once.",
     "lint": "Check manifests of any origin with the rules for GPU workloads.",
-    "explain": "Print what the documentation says about a code, an alert or a name.",
     "synth": "Run an app, or check that its files are fresh.",
+    "explain": "Print what the documentation says about a code, an alert or a name.",
 }
 """Commands in the order of the help text, each with its summary. The module of a command has the name of the command.
 
