@@ -100,5 +100,8 @@ def _looked(args: argparse.Namespace) -> tuple[Snapshot, Report, bool, Sequence[
         broken = (*broken, *more)
     else:
         snapshot = live.read(kubectl.Kubectl.of(args), args.namespace, plan, all_logs=args.bundle is not None)
-    results = checking.run(View(snapshot))
-    return snapshot, output.report_of(results, snapshot.where), checking.could_look(results), broken
+    view = View(snapshot)
+    results = checking.run(view)
+    is_complete = checking.could_look(results, view)
+    report = output.report_of(results, snapshot.where, is_complete=is_complete)
+    return snapshot, report, is_complete, broken

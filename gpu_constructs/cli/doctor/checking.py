@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain
 from typing import Any, Literal
@@ -157,11 +157,10 @@ def shortened(text: str, most: int = 160) -> str:
     return line if len(line) <= most else f"{line[:most]}…"
 
 
-def could_look(results: Sequence[Result]) -> bool:
+def could_look(results: Sequence[Result], view: View) -> bool:
     """Check whether the command could look at each category without which the result is incomplete."""
-    by_category: Mapping[str, list[Status]] = {name: [] for name in _ESSENTIAL}
-    for one in results:
-        if one.row.category in by_category and one.status != "inapplicable":
-            by_category[one.row.category].append(one.status)
-    is_malformed = any(one.because == _MALFORMED for one in results)
-    return not is_malformed and not any(found and set(found) == {"unread"} for found in by_category.values())
+    if any(one.because == _MALFORMED for one in results) or not view.snapshot.unread.keys().isdisjoint(("Node", "Pod")):
+        return False
+    applicable = [one for one in results if one.status != "inapplicable"]
+    states = [{one.status for one in applicable if one.row.category == category} for category in _ESSENTIAL]
+    return {"unread"} not in states

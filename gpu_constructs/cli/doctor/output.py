@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from gpu_constructs.cli import terminal
-from gpu_constructs.cli.doctor.checking import Problem, Result, could_look
+from gpu_constructs.cli.doctor.checking import Problem, Result
 from gpu_constructs.cli.doctor.snapshot import KINDS
 from gpu_constructs.cli.findings import Finding, Report
 
@@ -16,16 +16,17 @@ _MOST_SHOWN = 5
 _INDENT = 11
 
 
-def report_of(results: Sequence[Result], where: str) -> Report:
+def report_of(results: Sequence[Result], where: str, *, is_complete: bool) -> Report:
     """Return the report of the command.
 
     Args:
         results: Results of all checks.
         where: Description of what the command looked at.
+        is_complete: Whether the command could look at everything that matters.
     """
     findings = [_finding(result, one) for result in results for one in result.problems]
     checks = [_as_data(one) for one in results]
-    details = {"where": where, "success": not _count(results, "failed") and could_look(results), "checks": checks}
+    details = {"where": where, "success": not _count(results, "failed") and is_complete, "checks": checks}
     rules = {one.row.id: one.row.title for one in results}
     summary = _summary(results)
     files = {"text": lambda: f"{_text(results, where)}\n\n{summary}\n"}
