@@ -1,7 +1,8 @@
 """docs/command-*.md: each console block shows what its command prints. UPDATE_PAGES=1 writes the output anew.
 
 A block ``console`` begins with ``$ gpu-constructs …`` and goes on with the output. A YAML block whose first line is
-``# name.yaml`` is a file that the commands of the page read. The commands run beside ``dist/``, ``examples/`` and ``docs/``.
+``# name.yaml`` is a file that the commands of the page read. The commands run beside ``dist/``, ``examples/``
+and ``docs/``.
 """
 
 import contextlib

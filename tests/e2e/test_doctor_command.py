@@ -168,6 +168,7 @@ def test_the_command_finds_a_fault_and_no_other_cause_before_it(clinic, fault):
         return last[0] == expected and fault.get("says", "") in last[1]
 
     with ExitStack() as stack:
+        stack.callback(clinic.cluster.delete_all, "v1", "Event", "team")
         inflict(clinic, fault, stack)
         eventually(is_found, f"{expected} fails", timeout=25, every=1, state=lambda: last)
     eventually(
