@@ -302,7 +302,7 @@ class Beside:
                     kind=kind,
                     subject=first.subject,
                     what="it would never start" if kind == "slots" else "an update would wait forever",
-                    details=(f"{_RULES} leave no place for its new pods next to the long-running pods",),
+                    details=(f"{_RULES} leave no room for its new pods next to the long-running pods",),
                     way_out=_WAY_OUT,
                 )
 
@@ -329,7 +329,7 @@ class Beside:
 
 
 _NO_OTHER_NODES = Condition(
-    "the inventory lists all nodes that its node selector admits: any other node is an empty domain of its "
-    "topologySpreadConstraints",
+    "the inventory lists all nodes that the node selector of the pods admits: any other node is an empty domain of "
+    "their topologySpreadConstraints",
     "set a node_selector that only nodes with GPUs match",
 )

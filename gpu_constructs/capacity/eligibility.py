@@ -186,7 +186,11 @@ def taint_text(key: str, value: str, effect: str) -> str:
 
 
 def _of_other_name(wanted: str, offered: Offered) -> str:
-    return _of_pool(f"the node {wanted}") if offered.is_pool else f"is not the node {wanted}, which its pods name"
+    return (
+        _of_pool(f"the node {wanted}")
+        if offered.is_pool
+        else f"is not the node {wanted}, which its pods select by name"
+    )
 
 
 def _of_pool(wanted: str) -> str:

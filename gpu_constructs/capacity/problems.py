@@ -334,7 +334,7 @@ class Problems:
             subject=consumer.subject,
             what=what,
             way_out=_WAY_TO_START if kind == "slots" else _WAYS_TO_UPDATE.get(consumer.kind, _WAY_TO_UPDATE),
-            details=(f"{needs}, but the long-running pods leave no place for {them} on {nodes}",),
+            details=(f"{needs}, but the long-running pods leave no room for {them} on {nodes}",),
         )
 
     def _in_words(self, amounts: Mapping[str, int]) -> str:

@@ -120,7 +120,7 @@ class Decision:
             why_not = self._why_not_mps()
             if not why_not:
                 return self._mps()
-            against = (f"MPS does not suit them: {why_not}",)
+            against = (f"MPS does not suit the pods: {why_not}",)
         return self._vram_units(against) or self._time_slicing(against)
 
     # Reasons from the numbers
@@ -145,10 +145,10 @@ class Decision:
         if self._mib is None:
             return ""
         if all(self._is_big):
-            return f"each of them takes at least half of the {self._mib} MiB of {self._hardware.board}"
+            return f"each pod takes at least half of the {self._mib} MiB of {self._hardware.board}"
         two = [mib for mib, pods in self._sizes for _ in range(min(pods, 2))][:2]
         what = f"even the two smallest, {memory_sum(two)}, are more than the {self._mib} MiB of {self._hardware.board}"
-        return f"no two of them fit together: {what}" if sum(two) > self._mib else ""
+        return f"no two of the pods fit together: {what}" if sum(two) > self._mib else ""
 
     def _why_not_mps(self) -> str:
         each, largest = (self._mib or 0) // self._needed, self._sizes[-1][0] if self._sizes else 0
@@ -190,7 +190,7 @@ class Decision:
         who = f": {some(queueing)} may queue" if queueing else ""
         if more > 0:
             wait = "waits" if more == 1 else "wait"
-            yield f"a node holds {room} of them at a time, and {more} more {wait}{who}"
+            yield f"a node holds {room} of the pods at a time, and {more} more {wait}{who}"
 
     def _pending(self, slots: int, taken: Sequence[int] = (), unit: str = "") -> Iterator[str]:
         """Yield the reasons why some pods stay Pending.
@@ -219,7 +219,7 @@ class Decision:
         names = [one.consumer.title for one in those if one.new_pods]
         if names:
             yield (
-                f"an update of {some(names)} finds no place for a new pod next to the old one: set strategy.type "
+                f"an update of {some(names)} finds no room for a new pod next to the old one: set strategy.type "
                 "'Recreate', or maxSurge 0"
             )
 
@@ -261,7 +261,7 @@ class Decision:
             f"{self._count}: {self._needed} replicas",
             f"MPS limits each pod to {mib // self._needed} of the {mib} MiB of {self._hardware.board}, and the largest "
             f"pod takes {largest} MiB",
-            "a fault in one of them may end all pods on that GPU",
+            "a fault in one pod may end all pods on that GPU",
             *self._waiting(room),
         )
         return self._made("mps", Sharing.mps(replicas=self._needed, rename_by_default=self._is_renamed), reasons, room)

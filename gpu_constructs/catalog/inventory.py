@@ -161,8 +161,7 @@ class GpuNode(fields.Options):
         if model is not None and limit is not None:
             yield (
                 not (model.min_watts or limit) <= limit <= (model.max_watts or limit),
-                f"gpu_node.power_limit must be watts that {model.name} supports ({model.watts_in_words()}), got "
-                f"{limit}",
+                f"gpu_node.power_limit must be in the range of {model.name} ({model.watts_in_words()}), got {limit}",
             )
 
     def _check_mig(self) -> None:

@@ -146,7 +146,7 @@ def _pod_mapping(read: Reading) -> bool | PodMapping:
     given = {name: at for name, at in read.members("pod_mapping").items() if at[1] != neutral[name]}
     if not read.said.get("pod_mapping", ("", True))[1]:
         for path, _ in given.values():
-            read.refuse(path, "has no effect without the mapping to pods. Leave it out")
+            read.refuse(path, "has no effect if the exporter does not map GPUs to pods. Leave it out")
         return False
     order = [*_MAPPING, *(name for name in neutral if name not in _MAPPING)]
     mapping = read.made_of(partial(_known, read.release), {name: given[name] for name in order if name in given})

@@ -194,8 +194,8 @@ def _resource(request: GpuRequest, profile: GpuProfile) -> str:
         )
     if wanted.endswith(".shared") and wanted not in _slots(profile):
         raise GpuConstructsError(
-            f"request.resource {wanted!r} exists only with sharing that has rename_by_default. Remove resource, or "
-            f"set {wanted.removesuffix('.shared')!r}"
+            f"request.resource {wanted!r} exists only if profile.sharing has rename_by_default=True. Remove resource, "
+            f"or set {wanted.removesuffix('.shared')!r}"
         )
     return wanted
 
