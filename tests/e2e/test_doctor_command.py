@@ -13,6 +13,7 @@ import yaml
 import dist
 import example_clusters as examples
 from cluster import eventually
+from control_plane import kubeconfig
 from gpu_constructs.cli.main import main
 from kubelet import Node
 
@@ -72,9 +73,14 @@ class Clinic:
         self.cluster.apply(*objects(), *TEAM)
         examples.wait_for_pods(self.cluster, [*objects(), TEAM[1]])
 
-    def look(self, *options):
-        """Return what the command reports as data, and its exit status."""
-        given = ["doctor", f"--kubeconfig={self.cluster.access.kubeconfig}", f"--plan={self.plan}", "--format=json"]
+    def look(self, *options, config=None):
+        """Return the exit status of the command, and what it reports as data."""
+        given = [
+            "doctor",
+            f"--kubeconfig={config or self.cluster.access.kubeconfig}",
+            f"--plan={self.plan}",
+            "--format=json",
+        ]
         text = io.StringIO()
         with redirect_stdout(text), pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", f"{Path(self.cluster.access.kubectl).parent}:{os.environ['PATH']}")
@@ -155,6 +161,37 @@ def name_of(fault):
 
 def test_the_command_is_quiet_about_a_cluster_that_works(clinic):
     assert clinic.look("--fail-on=warning")[1]["findings"] == []
+
+
+def test_the_command_needs_no_other_rights_than_it_lists(clinic, tmp_path, capsys):
+    cluster, api = clinic.cluster, "rbac.authorization.k8s.io"
+    assert main(["doctor", "--rights"]) == 0
+    role = yaml.safe_load(capsys.readouterr().out)
+    account = {"kind": "ServiceAccount", "name": "doctor", "namespace": "team"}
+    made = (
+        role,
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "doctor", "namespace": "team"}},
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "doctor"},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": role["metadata"]["name"]},
+            "subjects": [account],
+        },
+    )
+    cluster.apply(*made)
+    token = cluster.token_of("doctor", "team")
+    mine = tmp_path / "kubeconfig"
+    mine.write_text(yaml.safe_dump(kubeconfig(cluster.access.server, cluster.access.ca, token)))
+    status, report = clinic.look("--fail-on=warning", config=mine)
+    lacking = [one for one in report["checks"] if "no right" in one["because"]]
+    cluster.delete(role)
+    refused, without = clinic.look(kubeconfig=mine)
+    for one in made[1:]:
+        cluster.delete(one)
+    assert (status, lacking) == (0, [])
+    assert refused == 3
+    assert "you have no right to list nodes" in {one["because"] for one in without["checks"]}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=name_of)

@@ -78,8 +78,8 @@ def _node(name: str, sections: Mapping[str, list[str]]) -> dict[str, Any]:
     pairs = (line.partition("=") for line in sections.get("Labels", ()) if "=" in line)
     about = dict(_pairs(sections.get("System Info", ())))
     amounts = {part: dict(_pairs(sections.get(part.title(), ()))) for part in ("capacity", "allocatable")}
-    conditions = [line.split() for line in sections.get("Conditions", ())]
-    ready = [{"type": row[0], "status": row[1]} for row in conditions if len(row) > 1 and row[1] in _STATUSES]
+    rows = [re.split(r"\s{2,}", line) for line in sections.get("Conditions", ())]
+    conditions = [dict(zip(_CONDITION, row, strict=False)) for row in rows if len(row) > 1 and row[1] in _STATUSES]
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -88,10 +88,11 @@ def _node(name: str, sections: Mapping[str, list[str]]) -> dict[str, Any]:
             "taints": [taint for line in sections.get("Taints", ()) if (taint := _taint(line))],
             "unschedulable": sections.get("Unschedulable") == ["true"],
         },
-        "status": {**amounts, "conditions": ready, "nodeInfo": {"osImage": about.get("OS Image", "")}},
+        "status": {**amounts, "conditions": conditions, "nodeInfo": {"osImage": about.get("OS Image", "")}},
     }
 
 
+_CONDITION = ("type", "status", "lastHeartbeatTime", "lastTransitionTime", "reason", "message")
 _STATUSES = ("True", "False", "Unknown")
 
 

@@ -30,11 +30,14 @@ def node_found(view: View) -> Iterator[Problem]:
 
 @check
 def node_ready(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU node that is not ready."""
-    states = ((node, condition(node, "Ready")) for node in view.gpu_nodes)
-    for node, ready in ((node, ready) for node, ready in states if ready.get("status") != "True"):
-        stated = ": ".join(filter(None, (ready.get("reason"), ready.get("message")))) or "it states no condition"
-        yield Problem(title(node), f"the node is not ready: {shortened(stated)}")
+    """Return a problem for each GPU node that is not ready."""
+    states = [(title(node), condition(node, "Ready")) for node in view.gpu_nodes]
+    failed = [(name, one) for name, one in states if one and one.get("status") != "True"]
+    silent = [name for name, one in states if not one]
+    if silent and not failed:
+        raise NotLookedError(f"{silent[0]} states no condition")
+    stated = ((name, ": ".join(filter(None, (one.get("reason"), one.get("message"))))) for name, one in failed)
+    return (Problem(name, f"the node is not ready: {shortened(text) or 'without a reason'}") for name, text in stated)
 
 
 @check

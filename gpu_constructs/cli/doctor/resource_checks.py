@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpu_constructs.catalog.sharing import GPU
-from gpu_constructs.cli.doctor.checking import Problem, check
+from gpu_constructs.cli.doctor.checking import NotLookedError, Problem, check
 from gpu_constructs.cli.doctor.node_checks import features_of
 from gpu_constructs.cli.doctor.plugin_checks import accepts
 from gpu_constructs.cli.doctor.view import View, gpus, is_ready, labels, number, offered, spec, status, title
@@ -66,7 +66,10 @@ def plan_labels(view: View) -> Iterator[Problem]:
 @check
 def advertised(view: View) -> Iterator[Problem]:
     """Yield a problem for each GPU node that advertises no GPU, unless only the DRA driver runs there."""
-    for node in (node for node in view.gpu_nodes if not any(offered(node).values())):
+    stated = [node for node in view.gpu_nodes if "allocatable" in status(node)]
+    if view.gpu_nodes and not stated:
+        raise NotLookedError("no GPU node states its resources")
+    for node in (node for node in stated if not any(offered(node).values())):
         has_plugin, has_driver = (
             any(accepts(one, node) for one in view.programs(name)) for name in ("device plugin", "DRA driver")
         )

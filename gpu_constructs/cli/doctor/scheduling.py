@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from gpu_constructs.cli.doctor.checking import CHECKS, Check, Problem, check, rows, shortened
@@ -30,7 +31,6 @@ _CLAIM = re.compile(r"resourceclaim|cannot allocate all claims|DeviceClass", re.
 # kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins: texts of the scheduler, if the nodes do not explain it.
 _BY_MESSAGE = {"Too many pods": "pending-full", "Insufficient": "pending-full", "affinity/selector": "pending-label"}
 _AT_ADMISSION = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "TopologyAffinityError")
-_ENDED = ("Succeeded", "Failed")
 
 
 # --- pods that the API server refuses ----------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[st
         taint, node = untolerated(pod_spec, labeled[0]), title(labeled[0])
         return "pending-taint", f"the pod does not tolerate the taint {taint} of {node}"
     for name, amount in wanted.items():
-        free = [offered(node).get(name, 0) - held(view, node, name) for node in tolerated]
+        free = [offered(node).get(name, 0) - view.held.get((key(node)[1], name), 0) for node in tolerated]
         if all(amount > left for left in free):
             total = sum(offered(node).get(name, 0) for node in tolerated)
             reason = f"the pod requests {amount} {name}; nodes that accept it advertise {total}, and at most "
@@ -122,19 +122,14 @@ def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[st
     return found, shortened(message) or "the scheduler has not reported a result for the pod"
 
 
-def held(view: View, node: Manifest, resource: str) -> int:
-    """Return how much of a resource the pods on a node hold."""
-    name = key(node)[1]
-    there = (pod for pod in view.all("Pod") if spec(pod).get("nodeName") == name)
-    return sum(asked(spec(pod)).get(resource, 0) for pod in there if status(pod).get("phase") not in _ENDED)
+@lru_cache(maxsize=1)
+def _causes(view: View) -> list[tuple[Manifest, tuple[str, str]]]:
+    """Return the workloads without a node, each with the ID of a check and the cause."""
+    return [(pod, cause) for pod in view.workloads if (cause := cause_of(view, pod))]
 
 
 def _pending(name: str) -> Check:
-    return lambda view: (
-        Problem(title(pod), cause[1])
-        for pod in view.workloads
-        if (cause := cause_of(view, pod)) is not None and cause[0] == name
-    )
+    return lambda view: (Problem(title(pod), cause[1]) for pod, cause in _causes(view) if cause[0] == name)
 
 
 CHECKS |= {row.id: _refused(row.id) for row in rows() if row.id.startswith("refused-")}

@@ -147,6 +147,7 @@ class View:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.plan = snapshot.plan
+        self._known: dict[int, str | None] = {}
 
     def all(self, *kinds: str) -> list[Manifest]:
         """Return the objects of some kinds; none of a kind that could not be read."""
@@ -217,8 +218,14 @@ class View:
         return [pod for pod in self.all("Pod") if self._is(pod, names)]
 
     def _is(self, manifest: Manifest, names: Sequence[str]) -> bool:
-        program = program_of(manifest)
+        program = self._program(manifest)
         return program is not None and (not names or program in names)
+
+    def _program(self, manifest: Manifest) -> str | None:
+        """Return what ``program_of`` returns for an object of the snapshot, and remember it."""
+        if id(manifest) not in self._known:
+            self._known[id(manifest)] = program_of(manifest)
+        return self._known[id(manifest)]
 
     # --- workloads --------------------------------------------------------------------------------------------
 
@@ -232,13 +239,24 @@ class View:
         """Pods that use GPUs and are not programs of the GPU stack, in the namespace that the user chose."""
         return [pod for pod in self.all("Pod") if self._is_ours(pod) and self.uses_gpus(spec(pod))]
 
+    @cached_property
+    def held(self) -> Mapping[tuple[str, str], int]:
+        """Amounts of GPU resources that pods hold, by node and resource."""
+        found: dict[tuple[str, str], int] = {}
+        for pod in self.all("Pod"):
+            is_over = status(pod).get("phase") in ("Succeeded", "Failed")
+            for name, amount in () if is_over else asked(spec(pod)).items():
+                at = (spec(pod).get("nodeName", ""), name)
+                found[at] = found.get(at, 0) + amount
+        return found
+
     @property
     def gpu_pods(self) -> list[Manifest]:
         """Pods of the programs on GPU nodes, and pods that use GPUs."""
         return [*self.program_pods(), *self.workloads]
 
     def _is_ours(self, manifest: Manifest) -> bool:
-        return program_of(manifest) is None and self.snapshot.namespace in ("", key(manifest)[0])
+        return self._program(manifest) is None and self.snapshot.namespace in ("", key(manifest)[0])
 
     def uses_gpus(self, pod_spec: Mapping[str, Any]) -> bool:
         """Check whether a pod requests a GPU, has a RuntimeClass of NVIDIA, or names a resource claim."""
@@ -254,7 +272,7 @@ class View:
         """
         for one in self.all(*_CONTROLLERS):
             for pod_spec in pod_specs(one):
-                if (program_of(one) is not None) if programs else (self._is_ours(one) and self.uses_gpus(pod_spec)):
+                if (self._program(one) is not None) if programs else (self._is_ours(one) and self.uses_gpus(pod_spec)):
                     yield one, pod_spec
 
     # --- events -----------------------------------------------------------------------------------------------
