@@ -126,7 +126,9 @@ def _of_use(user: str, uses: set[str]) -> Effect:
     """Return the effect on pods that use a changed ConfigMap or Secret without a checksum in their template."""
     if uses == {"files"}:
         return Effect(
-            "note", f"the kubelet updates the files in the pods of {user} within a minute or so. No pod restarts"
+            "note",
+            f"the kubelet updates the files in the pods of {user} within a minute or so. No pod restarts, so a program "
+            "that reads them only at its start keeps the old content",
         )
     return Effect("note", f"the pods of {user} read it only after a restart ({' and '.join(sorted(uses - {'files'}))})")
 

@@ -101,7 +101,8 @@ def _body(effects: Sequence[Effect], changes: Sequence[Change], is_secret: bool 
         yield terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4)
     for change in changes:
         for line in details(change, is_secret):
-            yield terminal.painted(f"      {line}", "dim")
+            shown = f"      {line}" if line.startswith(" ") else terminal.wrapped(line, indent=8, first=6)
+            yield terminal.painted(shown, "dim")
 
 
 def as_markdown(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:
