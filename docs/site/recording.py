@@ -24,11 +24,12 @@ CODE = re.compile(r"\x1b\[(\d+)m")
 class Terminal(io.StringIO):
     """An output that commands take for a terminal."""
 
-    def isatty(self):
+    def isatty(self) -> bool:
+        """Return True."""
         return True
 
 
-def output_of(command):
+def output_of(command: str) -> str:
     """Return the prompt with a command, and what the command prints to a terminal with colors."""
     out, given = Terminal(), {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
     with patch.dict(os.environ, {**given, "TERM": "xterm"}, clear=True), contextlib.redirect_stdout(out):
@@ -36,7 +37,7 @@ def output_of(command):
     return f"\x1b[32m$\x1b[0m {command}\n{out.getvalue()}"
 
 
-def svg(text):
+def svg(text: str) -> str:
     """Return a text with ANSI colors as an SVG picture."""
     lines, color, weight = [], "#e6edf3", "normal"
     for line in text.rstrip("\n").split("\n"):
@@ -52,8 +53,8 @@ def svg(text):
     width, height = round(longest * CHARACTER + 2 * MARGIN), len(lines) * LINE + 2 * MARGIN
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     frame = f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>'
-    body = "\n".join(lines)
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} xml:space="preserve" style="{STYLE}">\n{frame}\n{body}\n</svg>\n'
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} xml:space="preserve" style="{STYLE}">'
+    return "\n".join([start, frame, *lines, "</svg>\n"])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
 """What ``gpu-constructs diff`` says about changes of manifests."""
 
 import json
+import os
 import random
 import subprocess
 from pathlib import Path
 
 import pytest
+import recording
 import yaml
 
+import documents
 from cli.changes import TABLE, changed, changes
+from dist import ROOT
 from gpu_constructs.cli.main import main
 
 TABLES = yaml.safe_load((Path(__file__).parent / "tables" / "diff.yaml").read_text(encoding="utf-8"))
@@ -222,3 +226,15 @@ def test_odd_objects_never_end_the_command_with_a_traceback(seed, tmp_path, caps
         files[-1].write_text("\n".join(texts))
     for name in ("text", "json", "markdown"):
         assert main(["diff", *map(str, files), "--format", name]) in (0, 1, 3)
+
+
+def test_the_picture_of_the_page_is_current(tmp_path, monkeypatch):
+    page, picture = ROOT / "docs" / "command-diff.md", ROOT / "docs" / "images" / "diff.svg"
+    for block in documents.blocks(page, "yaml"):
+        name, _, text = block.text.partition("\n")
+        (tmp_path / name.removeprefix("# ")).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    drawn = recording.svg(recording.output_of("gpu-constructs diff before.yaml after.yaml --inventory gpus.yaml"))
+    if os.environ.get("UPDATE_PAGES"):
+        picture.write_text(drawn, encoding="utf-8")
+    assert picture.read_text(encoding="utf-8") == drawn

@@ -140,7 +140,7 @@ def _guards(manifest: Object) -> Iterator[str]:
     kind = manifest.get("kind")
     if kind == "NetworkPolicy":
         selector = json.dumps(at(manifest, "spec.podSelector", {}), sort_keys=True)
-        types = at(manifest, "spec.policyTypes", ["Ingress"])
+        types = at(manifest, "spec.policyTypes") or ["Ingress", *["Egress"] * ("egress" in manifest["spec"])]
         yield from (f"restricts {one} of the pods {selector}" for one in types)
     elif kind in _POLICIES:
         spec = manifest.get("spec", {})
