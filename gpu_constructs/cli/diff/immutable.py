@@ -37,6 +37,9 @@ def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
     holds = all(at(pair.before, place) == value for place, value in row.get("if", {}).items())
     if not holds or (row.get("if_given") and new is None) or new != row.get("to", new):
         return
+    given_before = pair.old.manifest if pair.old else {}
+    if (places := row.get("unless_set")) and all(at(given_before, place) is not None for place in places):
+        return
     for name in row.get("additions", ()):
         given = at(new, name, [])
         if all(one in given for one in at(old, name, [])):
