@@ -79,7 +79,9 @@ def compared(sides: Sides, inventory: GpuInventory | None = None) -> Comparison:
     parts = _clusters(old, new)
     if inventory and len(parts) > 1:
         names = ", ".join(name for name, *_ in parts)
-        raise GpuConstructsError(f"--inventory must be used with one cluster, got folders of {len(parts)}: {names}")
+        raise GpuConstructsError(
+            f"--inventory describes one cluster, but the folders contain {len(parts)}: {names}. Name the folder of one"
+        )
     differences: list[Difference] = []
     effects: list[Effect] = []
     broken: list[Broken] = []

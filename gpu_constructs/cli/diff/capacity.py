@@ -42,7 +42,7 @@ def capacity_of(
     Args:
         old: Objects before the change.
         new: Objects after the change.
-        inventory: GPU nodes of the cluster. None: only the advertised sharing and the requests are compared.
+        inventory: GPU nodes of the cluster. None to compare only the sharing and the requests.
 
     Raises:
         GpuConstructsError: The plan cannot read an object.

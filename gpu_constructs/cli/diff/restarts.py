@@ -84,7 +84,7 @@ def _of_template(pair: Pair, why: str) -> Effect:
         if first >= spec.get("replicas", 1):
             return Effect("note", f"no pod restarts, because the partition is {first}: {why}")
         return Effect("restart", f"pods from number {first} restart, because of the partition: {why}")
-    together = ", all of them at the same time" if strategy.get("type") == "Recreate" else ""
+    together = ", all at the same time" if strategy.get("type") == "Recreate" else ""
     on_nodes = " on all its nodes" if kind == "DaemonSet" else ""
     return Effect("restart", f"pods restart{on_nodes}{together}: {why}")
 

@@ -65,7 +65,7 @@ def _rights(manifest: Object) -> Iterator[tuple[str, bool]]:
     elif kind == "NetworkPolicy":
         for direction in ("ingress", "egress"):
             for rule in at(manifest, f"spec.{direction}", []):
-                yield f"{direction} is allowed by the rule {json.dumps(rule, sort_keys=True)}", False
+                yield f"the rule allows {direction}: {json.dumps(rule, sort_keys=True)}", False
     elif kind == "ServiceAccount" and manifest.get("automountServiceAccountToken") is not False:
         yield "pods of this account mount its token by default", False
 

@@ -48,7 +48,7 @@ def headline(difference: Difference) -> str:
 
 
 def details(change: Change, is_secret: bool) -> list[str]:
-    """Return the lines that show a changed field. Values of Secrets are hidden."""
+    """Return the lines that show a changed field. The lines never show values of Secrets."""
     if is_secret and change.path[0] in ("data", "stringData"):
         return [f"{change.place}: changes (value hidden)"]
     old, new = change.old, change.new

@@ -124,7 +124,7 @@ def overlaid(live: Any, given: Any, name: str = "") -> Any:
     Args:
         live: Value in the cluster.
         given: Value in the new object.
-        name: Name of the field, which determines whether a list is merged; empty for an object.
+        name: Name of the field, which determines how lists merge; empty for an object.
     """
     if isinstance(live, dict) and isinstance(given, dict):
         merged = {key: overlaid(live.get(key), one, key) for key, one in given.items()}
