@@ -6,7 +6,10 @@ import re
 
 _WORDS: tuple[tuple[str, str], ...] = (
     (r" \(GpuRequest\(vram=\.\.\.\) does so if its GpuProfile has this sharing\)", ""),
-    (r"with Sharing\.time_slicing\(replicas=(\d+)[^)]*\) for the device plugin", r"(\1 replicas) for the device plugin"),
+    (
+        r"with Sharing\.time_slicing\(replicas=(\d+)[^)]*\) for the device plugin",
+        r"(\1 replicas) for the device plugin",
+    ),
     (r" for the device plugin and the GpuProfile", " in the configuration of the device plugin"),
     (r" in the DevicePluginChart or GpuOperator, and in the GpuProfile", " in the configuration of the device plugin"),
     (r"GpuNode\((\w+)=(?:\.\.\.)?\)", r"\1: in the inventory"),

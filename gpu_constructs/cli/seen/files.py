@@ -34,7 +34,9 @@ class Files:
     def _maps(self) -> Mapping[tuple[str, str], Texts]:
         found = [one for one in self.objects if kind_of(one) == ("", "ConfigMap")]
         return {
-            (namespace_of(one), name_of(one)): {key: text for key, text in at(one, "data").items() if _is_text(text)}
+            (namespace_of(one), name_of(one)): {
+                key: text for key, text in at(one, "data").items() if isinstance(text, str)
+            }
             for one in found
         }
 
@@ -79,10 +81,6 @@ class Files:
         home, name = posixpath.split(posixpath.normpath(path))
         found = self.folder(home, container, pod, namespace)
         return None if found is None else found.get(name)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def loaded(text: str | None) -> Mapping[str, Any] | None:
