@@ -67,16 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=form,
-        help="also plan with a change, and show the difference: replicas=NUMBER of slots for each GPU, "
-        "replicas=RESOURCE:NUMBER, KIND/NAMESPACE/NAME.replicas=NUMBER, add-node=NODE or drain=NODE of the "
-        "inventory; you can repeat the option",
+        help="also plan with a change, and show the difference; you can repeat the option. A change is "
+        "replicas=NUMBER of slots for each GPU, replicas=RESOURCE:NUMBER, KIND/NAMESPACE/NAME.replicas=NUMBER, "
+        "add-node=NODE or drain=NODE",
     )
     reporting.add_format(parser, files=_FILES)
     reporting.add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Plan the pods of the manifests that the user names, and print the result.
+    """Plan the pods in the named files, and print the result.
 
     Raises:
         CommandError: An argument is wrong, a file is not readable, or no file contains a Kubernetes object.
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def situation_of(args: argparse.Namespace) -> tuple[documents.Documents, Situation, list[str]]:
-    """Return the documents that the user names, the situation that they and the inventory describe, and remarks.
+    """Return the documents in the named files, the situation that they and the inventory describe, and remarks.
 
     Args:
         args: Arguments of the command, with the attributes ``paths`` and ``inventory``.
@@ -137,12 +137,9 @@ def _tables(made: Plan, changes: Sequence[tuple[str, ...]]) -> Iterator[Sequence
 
 def _text(made: Plan, what_if: Sequence[str], changes: Sequence[tuple[str, ...]]) -> str:
     parts = [terminal.table(one) for one in _tables(made, changes)]
-    if what_if:
-        head = terminal.wrapped(
-            f"With {', '.join(what_if)}:" if changes[1:] else f"{', '.join(what_if)}: no difference"
-        )
-        parts.insert(0, head)
-    return "\n\n".join(parts)
+    listed = ", ".join(what_if)
+    head = f"With {listed}:" if changes[1:] else f"{listed}: no difference"
+    return "\n\n".join([*([terminal.wrapped(head)] if what_if else []), *parts])
 
 
 def _details(made: Plan, title: str, what_if: Sequence[str], changes: Sequence[tuple[str, ...]]) -> dict[str, object]:

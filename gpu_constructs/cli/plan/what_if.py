@@ -131,7 +131,7 @@ def _shared(situation: Situation, resource: str | None, number: int) -> Situatio
     shared = sorted({name for one in used for name in one.resources})
     if resource is None and len(shared) > 1:
         raise GpuConstructsError(
-            f"replicas must name a resource, because several are shared: {', '.join(shared)}. "
+            f"replicas must name a resource, because pods share several: {', '.join(shared)}. "
             f"Write replicas={shared[0]}:{number}"
         )
     named = resource or (shared[0] if shared else GPU)
