@@ -14,9 +14,11 @@ from gpu_constructs.errors import GpuConstructsError
 
 NAME = "gpu-constructs"
 COMMANDS: Mapping[str, str] = {
+    "init": "Write a small app for a cluster with GPUs, which works at once.",
     "lint": "Check manifests of any origin with the rules for GPU workloads.",
     "plan": "Check whether the pods of manifests fit the GPU nodes of a cluster.",
     "recommend": "Propose how the GPU nodes of a cluster share their GPUs.",
+    "synth": "Run an app, or check that its files are fresh.",
     "explain": "Print what the documentation says about a code, an alert or a name.",
 }
 """Commands in the order of the help text, each with its summary. The module of a command has the name of the command.
@@ -41,7 +43,13 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
         epilog=f"{_STATUSES}\nhelp for a command: {NAME} COMMAND --help",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action=_Version, nargs=0, help="show the version of the program, and exit")
+    made.add_argument(
+        "--version",
+        action=_Version,
+        nargs=0,
+        default=argparse.SUPPRESS,
+        help="show the version of the program, and exit",
+    )
     commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(

@@ -11,7 +11,7 @@ NAMES = ("talos", "kubernetes", "k3s", "rke2")
 
 # The control plane creates the RuntimeClass nvidia, and the runtime is not the default one:
 # k3s-io/k3s@c77d0b8:manifests/runtimes.yaml, rancher/rke2@000ca7b:charts/chart_versions.yaml (rke2-runtimeclasses)
-_WITH_RUNTIME_CLASS = ("k3s", "rke2")
+WITH_RUNTIME_CLASS = ("k3s", "rke2")
 
 
 def platform_of(text: str) -> Talos | Kubernetes:
@@ -35,6 +35,6 @@ def provided_on(text: str) -> Provided:
         text: Name of the platform with an optional release, such as ``talos:1.13``.
     """
     platform, name = platform_of(text), text.partition(":")[0]
-    if name in _WITH_RUNTIME_CLASS:
+    if name in WITH_RUNTIME_CLASS:
         return Provided(platform=platform, runtime_classes=("nvidia",), gpu_runtime="runtime-class")
     return Provided(platform=platform, gpu_runtime="runtime-class" if isinstance(platform, Talos) else None)

@@ -25,11 +25,9 @@ from gpu_constructs.facts.readable import name_of, namespace_of
 
 EXAMPLES = """\
   gpu-constructs plan dist/ --inventory gpus.yaml
-  kubectl get nodes -o json > nodes.json
-  kubectl get deployments,statefulsets,daemonsets,jobs,configmaps -A -o json |
-    gpu-constructs plan - --inventory nodes.json
-  gpu-constructs plan dist/ --inventory gpus.yaml --what-if replicas=4 \\
-    --what-if Deployment/ollama/ollama.replicas=3 --what-if drain=gpu-2
+  kubectl get nodes -o json | gpu-constructs plan dist/ --inventory /dev/stdin
+  gpu-constructs plan dist/ --inventory gpus.yaml --what-if replicas=4 --what-if drain=gpu-2
+  gpu-constructs plan dist/ --inventory gpus.yaml --what-if Deployment/ollama/ollama.replicas=3
   gpu-constructs plan dist/ --inventory gpus.yaml --report html=plan.html"""
 _FILES = ("html", "svg")
 _SEVERITIES: Mapping[str, Severity] = {
