@@ -28,7 +28,10 @@ _TEMPLATES: Mapping[str, str] = {
     ".gitignore": "gitignore.txt",
     ".gitattributes": "gitattributes.txt",
 }
-_NAMES = "App CapacityPlan Chart CudaSmokeTest DevicePluginChart GpuInventory GpuNamespace GpuNode GpuProfile GpuRequest Sharing synth"
+_NAMES = (
+    *("App", "CapacityPlan", "Chart", "CudaSmokeTest", "DevicePluginChart", "GpuInventory", "GpuNamespace"),
+    *("GpuNode", "GpuProfile", "GpuRequest", "Sharing", "synth"),
+)
 _RUNTIME_CLASS = ', runtime_class="nvidia-gpu"'
 """Keyword for clusters that create the RuntimeClass ``nvidia`` themselves: the app creates another name."""
 
@@ -153,7 +156,7 @@ def _texts(folder: Path, facts: Mapping[str, str], find_links: str) -> dict[str,
     kind, _, release = facts["platform"].partition(":")
     made_by = type(platform).__name__
     is_talos = made_by == "Talos"
-    names = [*_NAMES.split(), made_by, *(["TalosGpuNode"] if is_talos else [])]
+    names = [*_NAMES, made_by, *(["TalosGpuNode"] if is_talos else [])]
     nodes = int(facts["nodes"])
     values = {
         "name": re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "my-cluster",
