@@ -79,7 +79,7 @@ def mutated(seed):
     for _ in range(chance.randint(0, 4)):
         holder, key = chance.choice(list(places(objects)))
         others = list(places(objects))
-        odd = chance.choice([*ODD, deepcopy(chance.choice(others)[0])])
+        odd = deepcopy(chance.choice([*ODD, chance.choice(others)[0]]))
         if isinstance(holder, dict) and chance.random() < 0.3:
             del holder[key]
         else:

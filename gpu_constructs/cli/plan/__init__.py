@@ -11,6 +11,7 @@ from pathlib import Path
 from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.capacity.planned import Problem
 from gpu_constructs.capacity.planner import plan
+from gpu_constructs.capacity.report import words
 from gpu_constructs.capacity.report.verdict import verdict
 from gpu_constructs.cli import documents, inventory, reporting, terminal
 from gpu_constructs.cli.exits import CommandError, Exit
@@ -128,9 +129,9 @@ def _summary(made: Plan) -> str:
 
 
 def _tables(made: Plan, changes: Sequence[tuple[str, ...]]) -> Iterator[Sequence[tuple[str, ...]]]:
-    """Yield the tables of a plan that have rows."""
+    """Yield the tables of a plan that have rows, without control characters that a terminal could obey."""
     shown = (changes, tables.resources(made), tables.nodes(made), tables.workloads(made))
-    return (one for one in shown if len(one) > 1)
+    return ([tuple(map(words.readable, row)) for row in one] for one in shown if len(one) > 1)
 
 
 def _text(made: Plan, what_if: Sequence[str], changes: Sequence[tuple[str, ...]]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from gpu_constructs.capacity.report import words
+
 _WORDS: tuple[tuple[str, str], ...] = (
     (r" \(GpuRequest\(vram=\.\.\.\) does so if its GpuProfile has this sharing\)", ""),
     (
@@ -31,7 +33,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
 
 
 def for_manifests(text: str) -> str:
-    """Return a text of a plan in the terms of manifests and inventories."""
-    for pattern, words in _WORDS:
-        text = re.sub(pattern, words, text)
-    return text
+    """Return a text of a plan in the terms of manifests and inventories, without control characters."""
+    for pattern, replacement in _WORDS:
+        text = re.sub(pattern, replacement, text)
+    return words.readable(text)

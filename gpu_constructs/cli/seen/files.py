@@ -79,6 +79,11 @@ class Files:
             namespace: Namespace of the pod.
         """
         home, name = posixpath.split(posixpath.normpath(path))
+        for mount in members(container.get("volumeMounts")):
+            if mount.get("mountPath") == path and mount.get("subPath"):
+                # The mount is a single file: the same volume as a folder, and the name of the file in it.
+                whole = {"volumeMounts": [{**mount, "mountPath": home, "subPath": None}]}
+                return self.text(posixpath.join(home, str(mount["subPath"])), whole, pod, namespace)
         found = self.folder(home, container, pod, namespace)
         return None if found is None else found.get(name)
 
