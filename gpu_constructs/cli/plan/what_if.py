@@ -169,9 +169,8 @@ def _with(sharing: Sharing, resource: str, number: int) -> Sharing:
         raise GpuConstructsError(
             f"replicas must not change slots that stand for {sharing.vram_unit} of memory. Change the inventory"
         )
-    resources = {**sharing.resources, resource: number}
-    if number == 1:
-        del resources[resource]
+    # One slot for each device is an exclusive device.
+    resources = {name: count for name, count in {**sharing.resources, resource: number}.items() if count > 1}
     if not resources:
         return Sharing.none()
     strategy = "time-slicing" if sharing.strategy == "none" else sharing.strategy
