@@ -155,6 +155,8 @@ def _parts(name: str, text: str, is_named: bool) -> Iterator[Document | Broken]:
                 yield one
 
 
+# siderolabs/talos@v1.12.0:pkg/machinery/config/types: the documents of a machine configuration have this API version.
+_TALOS = "v1alpha1"
 _NO_OBJECT = "is not a Kubernetes object, because it has no apiVersion or no kind. Leave it out"
 
 
@@ -192,7 +194,8 @@ def _not_yaml(name: str, text: str, line: int, error: yaml.YAMLError) -> Broken:
 def _objects(name: str, value: Any, node: yaml.Node | None, line: int) -> Iterator[Document | Broken]:
     """Yield the object that a YAML document contains, or the items of a List."""
     at = line + (node.start_mark.line if node is not None else 0)
-    if not isinstance(value, Mapping) or not all(isinstance(value.get(key), str) for key in ("apiVersion", "kind")):
+    is_object = isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("apiVersion", "kind"))
+    if not is_object or value["apiVersion"] == _TALOS:
         yield Broken(name, at, _NO_OBJECT)
         return
     if problem := nested.problem_of("the document", value):
@@ -211,11 +214,19 @@ def _objects(name: str, value: Any, node: yaml.Node | None, line: int) -> Iterat
 def _object(name: str, value: Mapping[str, Any], metadata: Mapping[str, Any], at: int) -> Document | Broken:
     """Return the object in a YAML document. An object with ``generateName`` gets this text as its name."""
     called = metadata.get("name") or metadata.get("generateName")
+    if called is None and kinds.group_of(value["apiVersion"]) in _READ_BY_PROGRAMS:
+        return Broken(name, at, _NO_OBJECT)
     if not isinstance(called, str):
         return Broken(name, at, f"{value['kind']} has no metadata.name. Add it")
     if not isinstance(metadata.get("namespace"), str | None):
         return Broken(name, at, f"{value['kind']} {called} has a metadata.namespace that is not text. Quote it")
     return Document({**value, "metadata": {**metadata, "name": called}}, name, at)
+
+
+# The API server never reads files of these groups: kustomize, the kubelet, kubeadm, kind and k3d read them.
+_READ_BY_PROGRAMS = frozenset(
+    ("kustomize.config.k8s.io", "kubelet.config.k8s.io", "kubeadm.k8s.io", "kind.x-k8s.io", "k3d.io", "audit.k8s.io")
+)
 
 
 def _items_of(node: yaml.Node | None, number: int) -> Sequence[yaml.Node | None]:
