@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
+import recording
 import yaml
 
 import dist
@@ -256,3 +257,9 @@ def test_the_page_lists_every_check():
     written = documents.table(dist.ROOT / "docs" / "command-doctor.md", "category")
     rows = checking.rows()
     assert written == [[one.category, f"[{one.id}]({one.link.removeprefix('docs/')})", one.title] for one in rows]
+
+
+def test_the_recording_shows_what_the_command_prints(monkeypatch):
+    monkeypatch.chdir(dist.ROOT)
+    drawn = recording.svg(recording.output_of("gpu-constructs doctor --from docs/bundles/home --short"))
+    assert drawn == (dist.ROOT / "docs" / "images" / "doctor.svg").read_text(encoding="utf-8")
