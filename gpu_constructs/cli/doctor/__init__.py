@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> Exit:
         sys.stdout.write(output.rights())
         return Exit.NOTHING
     if args.source and (args.wait or args.context or args.kubeconfig):
-        raise CommandError("--from must not be combined with --wait, --context or --kubeconfig. Remove one of them")
+        raise CommandError("--from must not stand beside --wait, --context or --kubeconfig. Remove one of them")
     end = time.monotonic() + args.wait
     while True:
         snapshot, report, is_complete, broken = _looked(args)
