@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
-from gpu_constructs.facts.readable import Manifest, annotations_of, at, labels_of, namespace_of
+from gpu_constructs.facts.readable import Manifest, annotations_of, at, labels_of, mapping, members, namespace_of
 from gpu_constructs.kube.annotations import SCRAPED_TWICE
 from gpu_constructs.kube.pod_specs import containers
 
@@ -63,28 +63,31 @@ def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
     for kind, endpoints in _KINDS.items():
         reach = _pods if endpoints == "podMetricsEndpoints" else _behind_services
         for index, manifest in facts.of_kind(kind):
-            each = [one for one in at(manifest, "spec").get(endpoints) or () if not _chooses(one)]
+            each = [one for one in members(at(manifest, "spec").get(endpoints)) if not _chooses(one)]
             found[index] = {target for endpoint in each for target in reach(facts, manifest, endpoint)}
     return dict(sorted(found.items()))
 
 
 def _chooses(endpoint: Manifest) -> bool:
-    """Check whether an endpoint of a scrape object has relabeling rules that keep or drop scrape targets."""
-    steps = endpoint.get("relabelings") or endpoint.get("relabelConfigs") or ()
+    """Check whether an endpoint of a scrape object has relabeling rules that keep or drop targets."""
+    steps = members(endpoint.get("relabelings") or endpoint.get("relabelConfigs"))
     return any(str(step.get("action")).lower().startswith(("keep", "drop")) for step in steps)
 
 
 def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> bool:
     """Check whether a scrape object selects pods or Services with given labels in a namespace."""
-    spec = scrape["spec"]
-    selector, places = spec.get("selector") or {}, spec.get("namespaceSelector") or {}
+    spec = at(scrape, "spec")
+    selector, places = mapping(spec.get("selector")), mapping(spec.get("namespaceSelector"))
+    names = places.get("matchNames")
     # An empty selector matches everything. The Prometheus operator rejects an object without a selector.
     is_there = spec.get("selector") is not None or str(scrape.get("kind")).startswith("VM")
     if selector.get("matchExpressions") or not is_there:
         return False
-    if not places.get("any") and namespace not in (places.get("matchNames") or [namespace_of(scrape)]):
+    if not places.get("any") and namespace not in (
+        names if isinstance(names, list) and names else [namespace_of(scrape)]
+    ):
         return False
-    return dict(selector.get("matchLabels") or {}).items() <= labels.items()
+    return mapping(selector.get("matchLabels")).items() <= labels.items()
 
 
 def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
@@ -93,10 +96,10 @@ def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
     A scrape object can refer to a port by name or by number. With the number, two scrape objects for the same endpoint
     result in equal targets.
     """
-    ports = [one for container in containers(pod.spec) for one in container.get("ports") or ()]
+    ports = [one for container in containers(pod.spec) for one in members(container.get("ports"))]
     number = next((one.get("containerPort") for one in ports if port is not None and port == one.get("name")), port)
-    params = endpoint.get("params") or {}
-    query = repr(sorted(params.items())) if params else ""
+    params = mapping(endpoint.get("params"))
+    query = repr(sorted(params.items(), key=repr)) if params else ""
     return Target(pod.index, str(number), str(endpoint.get("path") or "/metrics"), query)
 
 
@@ -120,8 +123,8 @@ def _behind_services(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iter
     # Both operators use targetPort only if the endpoint has no port.
     theirs = None if endpoint.get("port") else endpoint.get("targetPort")
     for _, service in facts.of_kind(("", "Service")):
-        selector = at(service, "spec").get("selector") or {"": ""}
-        ports = at(service, "spec").get("ports") or ()
+        selector = at(service, "spec.selector") or {"": ""}
+        ports = members(at(service, "spec").get("ports"))
         reached = [one for one in ports if theirs is not None or endpoint.get("port") == one.get("name")]
         for port in reached if _selects(scrape, labels_of(service), namespace_of(service)) else ():
             pod_port = theirs or port.get("targetPort") or port.get("port")

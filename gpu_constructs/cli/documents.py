@@ -215,11 +215,19 @@ def _objects(name: str, value: Any, node: yaml.Node | None, line: int) -> Iterat
 def _object(name: str, value: Mapping[str, Any], metadata: Mapping[str, Any], at: int) -> Document | Broken:
     """Return the object in a YAML document. An object with ``generateName`` gets this text as its name."""
     called = metadata.get("name") or metadata.get("generateName")
+    if called is None and kinds.group_of(value["apiVersion"]) in _READ_BY_PROGRAMS:
+        return Broken(name, at, _NO_OBJECT)
     if not isinstance(called, str):
         return Broken(name, at, f"{value['kind']} has no metadata.name. Add it")
     if not isinstance(metadata.get("namespace"), str | None):
         return Broken(name, at, f"{value['kind']} {called} has a metadata.namespace that is not text. Quote it")
     return Document({**value, "metadata": {**metadata, "name": called}}, name, at)
+
+
+# The API server never reads files of these groups: kustomize, the kubelet, kubeadm, kind and k3d read them.
+_READ_BY_PROGRAMS = frozenset(
+    ("kustomize.config.k8s.io", "kubelet.config.k8s.io", "kubeadm.k8s.io", "kind.x-k8s.io", "k3d.io", "audit.k8s.io")
+)
 
 
 def _items_of(node: yaml.Node | None, number: int) -> Sequence[yaml.Node | None]:

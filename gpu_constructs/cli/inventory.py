@@ -18,7 +18,7 @@ def add_inventory(parser: argparse.ArgumentParser) -> None:
         "--inventory",
         metavar="FILE",
         required=True,
-        help="GPU nodes of the cluster: an inventory, or the output of kubectl get nodes -o json|yaml",
+        help="GPU nodes of the cluster: an inventory, or what kubectl get nodes prints as JSON or YAML",
     )
 
 

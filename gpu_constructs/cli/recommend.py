@@ -12,6 +12,7 @@ from gpu_constructs.cli.exits import Exit
 from gpu_constructs.cli.findings import Report
 from gpu_constructs.cli.plan import situation_of
 from gpu_constructs.cli.plan.wording import for_manifests
+from gpu_constructs.cli.platforms import NAMES, platform_of
 from gpu_constructs.device_plugin.config import Flags, PluginConfig
 
 EXAMPLES = """\
@@ -25,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="+", metavar="PATH", help="file or folder with manifests; - stands for standard input"
     )
     inventory.add_inventory(parser)
+    parser.add_argument(
+        "--platform", metavar="NAME[:RELEASE]", help=f"platform of the nodes: {', '.join(NAMES)}; Talos excludes MPS"
+    )
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--isolation", action="store_true", help="pods must not affect each other: share by MIG only")
     kinds.add_argument(
@@ -48,6 +52,7 @@ def run(args: argparse.Namespace) -> Exit:
         situation.manifests,
         isolation=args.isolation,
         trusted_cuda_services=args.trusted_cuda_services,
+        platform=platform_of(args.platform) if args.platform else None,
     )
     summary = f"Set this on {counted(len(made), 'node')}, and check the result with gpu-constructs plan"
     parts = [*map(_text, made), *(terminal.wrapped(f"note: {one}") for one in remarks)]

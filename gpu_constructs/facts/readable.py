@@ -146,6 +146,11 @@ def members(value: object) -> list[Mapping[str, Any]]:
     return [member for member in value if isinstance(member, Mapping)] if isinstance(value, list) else []
 
 
+def texts(value: object) -> list[str]:
+    """Return the items of a list as texts. Return an empty list if the value is not a list."""
+    return [str(member) for member in value] if isinstance(value, list) else []
+
+
 def number(value: object, default: int) -> int:
     """Return the value if it is a whole number, and 0 if this number is negative.
 

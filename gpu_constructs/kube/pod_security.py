@@ -163,7 +163,7 @@ def _holders(pod: PodSpec, where: Where) -> Iterator[tuple[str, Mapping[str, Any
         for field in ("initContainers", "containers", "ephemeralContainers"):
             yield from ((f"container {one.get('name')!r}", one) for one in pod.get(field) or ())
     if where == "volumes":
-        yield from ((f"volume {one['name']!r}", one) for one in pod.get("volumes") or ())
+        yield from ((f"volume {one.get('name')!r}", one) for one in pod.get("volumes") or ())
 
 
 def _values(holder: Mapping[str, Any], path: str) -> Iterator[Any]:
@@ -173,7 +173,7 @@ def _values(holder: Mapping[str, Any], path: str) -> Iterator[Any]:
     for one in value if isinstance(value, list) else (value,):
         if not rest:
             yield one
-        elif one is not None:
+        elif isinstance(one, Mapping):
             yield from _values(one, rest)
 
 

@@ -1,14 +1,20 @@
 """What ``gpu-constructs diff`` says about changes of manifests."""
 
 import json
+import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import recording
+import sarif
 import yaml
 
+import documents
 from cli.changes import TABLE, changed, changes
+from dist import ROOT
 from gpu_constructs.cli.main import main
 
 TABLES = yaml.safe_load((Path(__file__).parent / "tables" / "diff.yaml").read_text(encoding="utf-8"))
@@ -222,3 +228,69 @@ def test_odd_objects_never_end_the_command_with_a_traceback(seed, tmp_path, caps
         files[-1].write_text("\n".join(texts))
     for name in ("text", "json", "markdown"):
         assert main(["diff", *map(str, files), "--format", name]) in (0, 1, 3)
+
+
+def test_the_picture_of_the_page_is_current(tmp_path, monkeypatch):
+    page, picture = ROOT / "docs" / "command-diff.md", ROOT / "docs" / "images" / "diff.svg"
+    for block in documents.blocks(page, "yaml"):
+        name, _, text = block.text.partition("\n")
+        (tmp_path / name.removeprefix("# ")).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    drawn = recording.svg(recording.output_of("gpu-constructs diff before.yaml after.yaml --inventory gpus.yaml"))
+    if os.environ.get("UPDATE_PAGES"):
+        picture.write_text(drawn, encoding="utf-8")
+    assert picture.read_text(encoding="utf-8") == drawn
+
+
+KUBECTL = """#!{python}
+import json, sys
+args, given = sys.argv[1:], sys.stdin.read()
+items = json.loads(given)["items"] if given else []
+if "current-context" in args:
+    print("home")
+elif "view" in args:
+    print("https://home:6443")
+elif "get" in args:
+    print(json.dumps({{"kind": "List", "items": json.load(open({state!r}))}}))
+elif len(items) > 1:
+    sys.exit("error: several")
+elif items[0]["kind"] == "ConfigMap" and "--force-conflicts" not in args:
+    sys.exit('error: Apply failed with 1 conflict: conflict with "helm": .data.a')
+elif items[0]["kind"] == "Role":
+    sys.exit({refusal!r})
+else:
+    print(json.dumps(items[0]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("refusal", "how", "says"),
+    [
+        ("refused by a policy", "dry-run=server", "refused by the API server: refused by a policy"),
+        ('Error (Forbidden): User "a" cannot patch resource "roles"', "compared locally", "may list pods"),
+    ],
+)
+def test_a_cluster_is_asked_what_an_apply_would_do(refusal, how, says, tmp_path, capsys, monkeypatch):
+    config, role, web = (TABLE["objects"][one] for one in ("configmap", "role", "deployment"))
+    owned = changed(
+        config, {"metadata.annotations": {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "n"}}
+    )
+    (tmp_path / "state.json").write_text(json.dumps([owned, changed(role, {"rules.0.verbs": ["get"]})]))
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(KUBECTL.format(python=sys.executable, state=str(tmp_path / "state.json"), refusal=refusal))
+    kubectl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    new = [changed(config, {"data": {"a": "2"}}), changed(role, {"rules.0.verbs": ["get", "list"]}), web]
+    file = written(tmp_path / "new.yaml", *new)
+    assert main(["diff", "--cluster", file]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    for text in ("context home", how, says, "takes over an object of the Helm release n/r", "+ Deployment changes/web"):
+        assert text in out
+
+
+def test_findings_have_the_form_of_sarif_and_of_annotations(tmp_path, capsys):
+    old = TABLE["objects"]["job"]
+    files = [written(tmp_path / "old.yaml", old), written(tmp_path / "new.yaml", changed(old, {"spec.completions": 3}))]
+    assert main(["diff", *files, "--format", "github", "--report", f"sarif={tmp_path / 'a.sarif'}"]) == 1
+    assert f"::error file={tmp_path}/new.yaml,line=1,title=immutable::" in capsys.readouterr().out.replace("%3A", ":")
+    assert sarif.problems(json.loads((tmp_path / "a.sarif").read_text())) == []

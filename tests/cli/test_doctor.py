@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
+import recording
 import yaml
 
 import dist
@@ -228,7 +229,7 @@ def test_waiting_ends_when_no_check_fails(live, capsys, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: live[0]({}))
     assert main(["doctor", "--wait=10m"]) == 0
     assert main(["doctor", "--from=a", "--wait=10m"]) == 2
-    assert "must not be combined" in capsys.readouterr().err
+    assert "must not stand beside" in capsys.readouterr().err
 
 
 def test_the_rights_are_to_read_only_and_include_no_secrets(capsys):
@@ -256,3 +257,9 @@ def test_the_page_lists_every_check():
     written = documents.table(dist.ROOT / "docs" / "command-doctor.md", "category")
     rows = checking.rows()
     assert written == [[one.category, f"[{one.id}]({one.link.removeprefix('docs/')})", one.title] for one in rows]
+
+
+def test_the_recording_shows_what_the_command_prints(monkeypatch):
+    monkeypatch.chdir(dist.ROOT)
+    drawn = recording.svg(recording.output_of("gpu-constructs doctor --from docs/bundles/home --short"))
+    assert drawn == (dist.ROOT / "docs" / "images" / "doctor.svg").read_text(encoding="utf-8")

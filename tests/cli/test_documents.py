@@ -115,3 +115,14 @@ def test_odd_text_never_ends_the_reader(tmp_path: Path, text: str) -> None:
     found = read([written(tmp_path, text)])
     assert found.objects or found.broken
     assert all(one.name for one in found.objects)
+
+
+def test_files_of_other_programs_in_a_folder_are_skipped(tmp_path: Path) -> None:
+    talos = "apiVersion: v1alpha1\nkind: KernelModuleConfig\nname: nvidia\n"
+    kustomize = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n"
+    file = written(tmp_path, f"{talos}---\n{kustomize}")
+    assert read([str(tmp_path)]).broken == []
+    assert [(one.line, "is not a Kubernetes object" in one.problem) for one in read([file]).broken] == [
+        (1, True),
+        (5, True),
+    ]

@@ -77,7 +77,7 @@ def test_a_folder_that_is_not_empty_stays_as_it_is(here, capsys, name):
     (here / "file").touch()
     assert main(["init", name]) == 2
     assert capsys.readouterr().err == (
-        f"gpu-constructs init: {name} must be a new or an empty folder. Nothing was written. Pass another folder\n"
+        f"gpu-constructs init: {name} must be a new or an empty folder. Pass another folder\n"
     )
     assert [path.name for path in (here / "full").iterdir()] == ["x"]
 
@@ -94,5 +94,5 @@ def test_an_error_of_the_disk_leaves_no_file(here, monkeypatch, capsys, is_new):
         (here / "my-app").mkdir()
     monkeypatch.setattr(type(here), "rename", fail)
     assert main(["init", "my-app"]) == 2
-    assert "No space left on device. Nothing was written" in capsys.readouterr().err
+    assert "No space left on device. The folder is unchanged" in capsys.readouterr().err
     assert [path.name for path in here.rglob("*")] == ([] if is_new else ["my-app"])

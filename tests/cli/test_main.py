@@ -24,7 +24,7 @@ def ran(*command):
 def test_the_help_lists_all_commands_and_the_exit_statuses(capsys):
     assert ended("--help") == 0
     output = capsys.readouterr().out
-    assert all(re.search(rf"^ +{name} +\S", output, re.M) for name in COMMANDS)
+    assert all(re.search(rf"^ +{name}\s+\S", output, re.M) for name in COMMANDS)
     assert "exit status: 0 nothing found, 1 found, 2 wrong usage, 3 could not read everything" in output
 
 

@@ -20,11 +20,17 @@ from depth import at_depth
 from gpu_constructs.cli.exits import Exit
 from gpu_constructs.cli.main import main
 
+INVENTORY = dist.ROOT / "examples" / "08-plain-yaml" / "gpus.yaml"
 COMMANDS = {
     "lint": ["lint", "{path}"],
     "lint of a platform": ["lint", "{path}", "--platform", "talos", "--format", "sarif"],
     "doctor": ["doctor", "--from", "{path}"],
     "doctor of a plan": ["doctor", "--from", "{path}", "--plan", "{path}", "--format", "json"],
+    "diff": ["diff", f"{dist.DIST}/talos-rtx5070ti", "{path}"],
+    "diff of the way back": ["diff", "{path}", f"{dist.DIST}/talos-rtx5070ti", "--format", "markdown"],
+    "plan": ["plan", "{path}", "--inventory", str(INVENTORY)],
+    "plan with a change": ["plan", "{path}", "--inventory", str(INVENTORY), "--what-if", "replicas=2", "--format=json"],
+    "recommend": ["recommend", "{path}", "--inventory", str(INVENTORY)],
 }
 """Arguments of each command, where ``{path}`` stands for a file with odd manifests."""
 BUG = "Report this as a bug"
@@ -77,7 +83,7 @@ def mutated(seed):
     for _ in range(chance.randint(0, 4)):
         holder, key = chance.choice(list(places(objects)))
         others = list(places(objects))
-        odd = chance.choice([*ODD, deepcopy(chance.choice(others)[0])])
+        odd = deepcopy(chance.choice([*ODD, chance.choice(others)[0]]))
         if isinstance(holder, dict) and chance.random() < 0.3:
             del holder[key]
         else:

@@ -178,6 +178,10 @@ def test_a_recommendation_states_what_to_set_and_why(folder: Path, capsys: pytes
     assert main(["recommend", "cluster.yaml", "--inventory", "gpus.yaml", "--format", "json", "--isolation"]) == 0
     (made,) = json.loads(capsys.readouterr().out)["recommendations"]
     assert made["workloads"] == ["ai/big"]
+    trusted = ["recommend", "cluster.yaml", "--inventory", "gpus.yaml", "--trusted-cuda-services"]
+    assert main(trusted) == main([*trusted, "--platform", "talos"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("gpu-1: mps, ") == shown.count("gpu-1: vram-units, ") == 1
 
 
 def consumers(plan: dict[str, Any]) -> list[list[object]]:

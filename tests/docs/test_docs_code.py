@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -18,6 +20,7 @@ from test_troubleshooting import problem
 import dist
 import documents
 import tutorial
+from gpu_constructs.cli.main import parser
 
 HOW_IT_IS_TESTED = dist.ROOT / "docs" / "how-it-is-tested.md"
 PROJECT = tomllib.loads((dist.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -137,6 +140,12 @@ def _variable_is_documented(command: str) -> bool:
     return command.removeprefix("export ").partition("=")[0] in variables
 
 
+def _program_takes_these_words(command: str) -> bool:
+    with contextlib.suppress(SystemExit):
+        return bool(parser().parse_args(shlex.split(command)[1:]).command)
+    return False
+
+
 UV = r"(python3 -m |\.venv/bin/)?uv run"
 CHECKS: dict[str, Callable[[str], bool]] = {
     rf"{UV} python app\.py|git diff dist/|\.ci/kind build/kubeconfig": _files_exist,
@@ -149,6 +158,10 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     r"helm install .*": _helm_installs_our_values,
     r"curl -s localhost:\d+/metrics": _port_is_forwarded,
     r"export \w+=.*": _variable_is_documented,
+    r"gpu-constructs .*": _program_takes_these_words,
+    r"uv run gpu-constructs synth|cd my-cluster|uv build --wheel --out-dir wheels": lambda _: True,
+    r"helm template llm \./chart": lambda _: True,
+    r"pip install shtab|mkdir -p \S+|shtab --shell=bash gpu_constructs\.cli\.main\.parser > \S+": lambda _: True,
     # What reads the output of another command, or keeps it.
     r"(grep|tr) .*|[A-Z_]+=\$": lambda _: True,
 }

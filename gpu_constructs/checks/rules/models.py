@@ -12,7 +12,7 @@ from gpu_constructs.checks.rules.placing import PRODUCT
 from gpu_constructs.checks.rules.vram_units import slots_for, units_of
 from gpu_constructs.facts.app import Ask, Facts, Pod
 from gpu_constructs.facts.finding import Finding
-from gpu_constructs.facts.readable import Manifest, annotations_of, namespace_of, quantity
+from gpu_constructs.facts.readable import Manifest, annotations_of, namespace_of, quantity, texts
 from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.kube.pod_specs import containers, node_values_required
 
@@ -71,8 +71,8 @@ def _of_ollama(facts: Facts) -> Iterator[Finding]:
         if ask is None or memory is None:
             continue
         has = memory * ask.count
-        for model in (word for container in containers(pod.spec) for word in container.get("args") or ()):
-            weights = least_weights(str(model))
+        for model in (word for container in containers(pod.spec) for word in texts(container.get("args"))):
+            weights = least_weights(model)
             if weights is not None and weights[0] > has and "cloud" not in model:
                 yield Finding(
                     ask.pod.index,
@@ -82,12 +82,12 @@ def _of_ollama(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _server(pod: Pod) -> tuple[str, object]:
-    """Return a pair that identifies the Ollama server of a pod: the namespace and the name label of the pod.
+def _server(pod: Pod) -> tuple[str, str]:
+    """Return the namespace and the name label of a pod.
 
     Pods of a server and of the Job that pulls its models have equal pairs.
     """
-    return namespace_of(pod.manifest), _label(pod, _NAME)
+    return namespace_of(pod.manifest), str(_label(pod, _NAME))
 
 
 def _model_of_vllm(container: Manifest, words: Sequence[str]) -> str | None:
@@ -155,9 +155,9 @@ def _vram(product: str) -> int | None:
 
 def _words(container: Manifest) -> list[str]:
     """Return all words in the command and the arguments of a container."""
-    given = [*(container.get("command") or ()), *(container.get("args") or ())]
+    given = [*texts(container.get("command")), *texts(container.get("args"))]
     # The script of a shell is one argument.
-    return [word for text in given for word in str(text).split()]
+    return [word for text in given for word in text.split()]
 
 
 def _flag(words: Sequence[str], *names: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpu_constructs.cli.diff.capacity import Capacity, capacity_of
 from gpu_constructs.cli.diff.comparing import Pair, changes_of, pairs_of
-from gpu_constructs.cli.diff.immutable import effect_of_deletion, is_growing, refused_fields
+from gpu_constructs.cli.diff.immutable import STRATEGY, effect_of_deletion, is_growing, refused_fields
 from gpu_constructs.cli.diff.model import TOPICS, Action, Change, Difference, Effect, Key, Side, Sides
 from gpu_constructs.cli.diff.nodes import FileDifference, of_files
 from gpu_constructs.cli.diff.restarts import of_configuration, of_pods
@@ -79,7 +79,9 @@ def compared(sides: Sides, inventory: GpuInventory | None = None) -> Comparison:
     parts = _clusters(old, new)
     if inventory and len(parts) > 1:
         names = ", ".join(name for name, *_ in parts)
-        raise GpuConstructsError(f"--inventory must be used with one cluster, got folders of {len(parts)}: {names}")
+        raise GpuConstructsError(
+            f"--inventory describes one cluster, but the folders contain {len(parts)}: {names}. Name the folder of one"
+        )
     differences: list[Difference] = []
     effects: list[Effect] = []
     broken: list[Broken] = []
@@ -158,7 +160,7 @@ def _action(pair: Pair, changes: Sequence[Change], sides: Sides) -> Action:
         return "removed"
     if kinds.identity_of(pair.old.manifest) != kinds.identity_of(pair.new.manifest):
         return "replaced"
-    if changes:
+    if changes or (sides.refusals and kinds.identity_of(pair.new.manifest) in sides.refusals):
         return "changed"
     paths = [sides.old.path_of(pair.old), sides.new.path_of(pair.new)]
     return "moved" if all(paths) and paths[0] != paths[1] else "same"
@@ -177,7 +179,7 @@ def _effects(
     former, identity = (kinds.identity_of(one.manifest) for one in (pair.old, pair.new))
     if former != identity:
         yield from _of_replacement(pair)
-    elif changes and (refused := _refusal(pair, identity, refusals)):
+    elif refused := _refusal(pair, identity, refusals):
         yield Effect("immutable", refused)
     else:
         yield from of_pods(pair, changes)
@@ -193,6 +195,8 @@ def _refusal(pair: Pair, identity: Key, refusals: Mapping[Key, str] | None) -> s
     if refusals is not None and identity not in refusals:
         return ""
     fields = refused_fields(pair)
+    if fields == [STRATEGY]:
+        return f"refused: {STRATEGY} cannot change to Recreate while rollingUpdate has its default. Patch it first"
     names = ", ".join(fields[:2]) + (f" and {len(fields) - 2} more fields" if len(fields) > 2 else "")
     if fields:
         return f"refused: {names} cannot change. Delete the object first; this {effect_of_deletion(identity[1])}"

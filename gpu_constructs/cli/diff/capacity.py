@@ -42,7 +42,7 @@ def capacity_of(
     Args:
         old: Objects before the change.
         new: Objects after the change.
-        inventory: GPU nodes of the cluster. None: only the advertised sharing and the requests are compared.
+        inventory: GPU nodes of the cluster. None to compare only the sharing and the requests.
 
     Raises:
         GpuConstructsError: The plan cannot read an object.
@@ -110,8 +110,9 @@ def _advertised(provided: Sequence[Provided]) -> dict[str, str]:
             found[f"each GPU advertises as {resource}"] = _shared(sharing)
         for offer in one.gpu_offers:
             called = f"configuration {offer.config!r} of the device plugin" if offer.config else "the device plugin"
-            found[f"sharing of {called}"] = _shared(offer.sharing)
             found[f"MIG strategy of {called}"] = offer.mig_strategy
+            if offer.config:
+                found[f"sharing of {called}"] = _shared(offer.sharing)
     return found
 
 

@@ -17,7 +17,9 @@ _HASH = re.compile(r"-[0-9a-f]{8,64}$")
 
 
 def changes_of(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
-    """Yield the fields that differ between two values. Lists whose items have a key are compared item by item.
+    """Yield the fields that differ between two values.
+
+    If the items of a list have a key, the function compares them by key.
 
     Args:
         old: Value before the change, in the form in which the API server stores it.
@@ -46,9 +48,9 @@ class Pair:
 
     Attributes:
         old: Object before the change; None if it is created.
-        new: Object after the change; None if it is removed.
+        new: Object after the change; None if the change removes it.
         before: Object before the change as the API server stores it; empty if it is created.
-        after: Object after the change as the API server stores it; empty if it is removed.
+        after: Object after the change as the API server stores it; empty if the change removes it.
     """
 
     old: Document | None
@@ -58,7 +60,7 @@ class Pair:
 
     @property
     def document(self) -> Document:
-        """Object after the change, or before it if the object is removed."""
+        """Object after the change, or before it if the change removes the object."""
         found = self.new or self.old
         assert found is not None
         return found
@@ -104,7 +106,7 @@ def pairs_of(old: Side, new: Side) -> tuple[list[Pair], list[Broken]]:
 def _replaced(
     key: Key, manifest: Mapping[str, Any], gone: dict[Key, tuple[Document, dict[str, Any]]]
 ) -> tuple[Document, dict[str, Any]] | None:
-    """Return the object that a new object replaces, and remove it from the objects that are gone."""
+    """Return the object that a new object replaces, and remove it from ``gone``."""
     similar = [old for old in gone if old[:2] == key[:2] and _is_the_same(old, gone[old][1], key, manifest)]
     return gone.pop(similar[0]) if len(similar) == 1 else None
 

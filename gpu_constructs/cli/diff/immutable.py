@@ -13,6 +13,8 @@ from gpu_constructs.kube.plain_data import at
 from gpu_constructs.kube.tables import table
 
 _PACKAGE = "gpu_constructs.cli.diff"
+STRATEGY = "spec.strategy.type"
+"""Field of a Deployment that changes to Recreate only after a patch, which removes the default of rollingUpdate."""
 _REQUEST = "spec.resources.requests.storage"
 
 
@@ -33,7 +35,10 @@ def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
     path = row["path"]
     old, new = (_compared(row, one) for one in (pair.before, pair.after))
     holds = all(at(pair.before, place) == value for place, value in row.get("if", {}).items())
-    if not holds or (row.get("if_given") and new is None):
+    if not holds or (row.get("if_given") and new is None) or new != row.get("to", new):
+        return
+    given_before = pair.old.manifest if pair.old else {}
+    if (places := row.get("unless_set")) and all(at(given_before, place) is not None for place in places):
         return
     for name in row.get("additions", ()):
         given = at(new, name, [])

@@ -12,10 +12,12 @@ from gpu_constructs.cli.diff.stored import overlaid
 from gpu_constructs.cli.documents import Broken, Document
 from gpu_constructs.cli.kubectl import Kubectl, KubectlError
 from gpu_constructs.kube import kinds
+from gpu_constructs.kube.plain_data import at
 from gpu_constructs.records import replace
 
 _GET = ("get", "--ignore-not-found", "--output=json", "--filename=-")
 _APPLY = ("apply", "--server-side", "--dry-run=server", "--output=json", "--filename=-")
+_OWNER = ("name", "namespace")
 _FORCE = "--force-conflicts"
 
 
@@ -61,8 +63,17 @@ def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
         [*broken, *(Broken(one.file, one.line, f"{one.name}: {text}") for one, text in errors if id(one) in unseen)],
         f"{where}; compared {_LOCALLY if is_local else _BY_SERVER}. Objects that only run are not compared",
         None if is_local else {names[one]: text for one, text in refused.items()},
-        {names[id(one)]: f"kubectl apply needs --force-conflicts, because of a {text}" for one, text in conflicts},
+        {names[id(one)]: f"kubectl apply needs --force-conflicts, because of a {text}" for one, text in conflicts}
+        | {names[id(one)]: text for one in given if (text := _of_helm(running.get(id(one), {})))},
     )
+
+
+def _of_helm(manifest: Mapping[str, Any]) -> str:
+    """Return a sentence about the Helm release that owns an object; empty if none owns it."""
+    release, namespace = (at(manifest, ("metadata", "annotations", f"meta.helm.sh/release-{one}")) for one in _OWNER)
+    if release is None:
+        return ""
+    return f"takes over an object of the Helm release {namespace}/{release}, whose next upgrade changes it back"
 
 
 def _named(document: Document, manifest: Mapping[str, Any], context: str = "") -> Document:

@@ -72,7 +72,7 @@ class Difference:
     Attributes:
         action: What happens to the object.
         old: Object before the change; None if it is created.
-        new: Object after the change; None if it is removed.
+        new: Object after the change; None if the change removes it.
         changes: Fields that differ.
         effects: Consequences; the most important comes first.
     """
@@ -85,7 +85,7 @@ class Difference:
 
     @property
     def document(self) -> Document:
-        """Object after the change, or before it if the object is removed."""
+        """Object after the change, or before it if the change removes the object."""
         found = self.new or self.old
         assert found is not None
         return found
@@ -107,7 +107,7 @@ class Side:
     Attributes:
         objects: Kubernetes objects.
         texts: Texts of the files for nodes and for Helm, by their path below the folder.
-        root: Path of the folder; empty if the side is no folder.
+        root: Path of the folder; empty if the side is not a folder.
     """
 
     objects: Sequence[Document]
@@ -115,7 +115,7 @@ class Side:
     root: str = ""
 
     def path_of(self, document: Document) -> str:
-        """Return the path of the file of an object below the folder of this side; empty if the side is no folder."""
+        """Return the path of the file of an object below the folder of this side; empty if the side is not a folder."""
         return document.file.removeprefix(self.root).lstrip("/") if self.root else ""
 
     def manifests(self) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def of_files(old: Mapping[str, str], new: Mapping[str, str], root: str) -> tuple
             broken.append(Broken(path, mark.line + 1 if mark else 1, problem))
             continue
         if changes and path not in new:
-            text = "the file is gone. The nodes and the releases keep its settings until you remove them"
+            text = "the file no longer exists. The nodes and the releases keep its settings until you remove them"
             found.append(FileDifference(path, (), [Effect("node", text)], ()))
         elif changes:
             file = str(PurePosixPath(root, path))

@@ -84,7 +84,7 @@ def _of_template(pair: Pair, why: str) -> Effect:
         if first >= spec.get("replicas", 1):
             return Effect("note", f"no pod restarts, because the partition is {first}: {why}")
         return Effect("restart", f"pods from number {first} restart, because of the partition: {why}")
-    together = ", all of them at the same time" if strategy.get("type") == "Recreate" else ""
+    together = ", all at the same time" if strategy.get("type") == "Recreate" else ""
     on_nodes = " on all its nodes" if kind == "DaemonSet" else ""
     return Effect("restart", f"pods restart{on_nodes}{together}: {why}")
 
@@ -126,7 +126,9 @@ def _of_use(user: str, uses: set[str]) -> Effect:
     """Return the effect on pods that use a changed ConfigMap or Secret without a checksum in their template."""
     if uses == {"files"}:
         return Effect(
-            "note", f"the kubelet updates the files in the pods of {user} within a minute or so. No pod restarts"
+            "note",
+            f"the kubelet updates the files in the pods of {user} within a minute or so. No pod restarts, so a program "
+            "that reads them only at its start keeps the old content",
         )
     return Effect("note", f"the pods of {user} read it only after a restart ({' and '.join(sorted(uses - {'files'}))})")
 

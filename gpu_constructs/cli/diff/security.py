@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpu_constructs.cli.diff.comparing import Pair
-from gpu_constructs.cli.diff.model import Effect
+from gpu_constructs.cli.diff.model import Effect, Topic
 from gpu_constructs.cli.diff.stored import mappings_at
 from gpu_constructs.kube.plain_data import at
 from gpu_constructs.kube.pod_specs import containers, pod_specs
@@ -21,19 +21,25 @@ _MATCHING = ("matchConstraints", "matchConditions", "matchResources", "paramRef"
 
 def of_security(pair: Pair) -> Iterator[Effect]:
     """Yield the effects of a difference on rights and access."""
-    old, new = (dict(_rights(one)) if one else {} for one in (pair.before, pair.after))
-    weak = pair.before and pair.after
-    for topic, here, there, guards in (
-        ("broadening", new, old, (pair.before, pair.after)),
-        ("narrowing", old, new, (pair.after, pair.before)),
-    ):
-        rights = [one for one, is_strong in here.items() if one not in there and (is_strong or weak)]
-        lost = [one for one in _guards(guards[0]) if one not in list(_guards(guards[1]))]
-        verbs = _verbs(pair.after, pair.before) if topic == "broadening" else _verbs(pair.before, pair.after)
-        for text in [*rights, *verbs]:
-            yield Effect(topic, text if topic == "broadening" else f"no longer: {text}")  # type: ignore[arg-type]
-        for text in lost:
-            yield Effect(topic, f"{'no longer ' if topic == 'broadening' else 'now '}{text}")  # type: ignore[arg-type]
+    yield from _gained("broadening", pair.before, pair.after, "", "no longer ")
+    yield from _gained("narrowing", pair.after, pair.before, "no longer: ", "now ")
+
+
+def _gained(topic: Topic, old: Object, new: Object, right: str, guard: str) -> Iterator[Effect]:
+    """Yield an effect for each right that only the second object has, and for each guard that only the first one has.
+
+    Args:
+        topic: Topic of the effects.
+        old: First object; empty if there is none.
+        new: Second object; empty if there is none.
+        right: Words before a right.
+        guard: Words before a guard.
+    """
+    before, after = (dict(_rights(one)) if one else {} for one in (old, new))
+    rights = [one for one, is_strong in after.items() if one not in before and (is_strong or (old and new))]
+    yield from (Effect(topic, f"{right}{one}") for one in [*rights, *_verbs(new, old)])
+    guards = list(_guards(new))
+    yield from (Effect(topic, f"{guard}{one}") for one in _guards(old) if one not in guards)
 
 
 def _rights(manifest: Object) -> Iterator[tuple[str, bool]]:
@@ -59,16 +65,14 @@ def _rights(manifest: Object) -> Iterator[tuple[str, bool]]:
     elif kind == "NetworkPolicy":
         for direction in ("ingress", "egress"):
             for rule in at(manifest, f"spec.{direction}", []):
-                yield f"{direction} is allowed by the rule {json.dumps(rule, sort_keys=True)}", False
+                yield f"the rule allows {direction}: {json.dumps(rule, sort_keys=True)}", False
     elif kind == "ServiceAccount" and manifest.get("automountServiceAccountToken") is not False:
         yield "pods of this account mount its token by default", False
 
 
 def _rights_of_pod(spec: Object) -> Iterator[tuple[str, bool]]:
     """Yield what a pod may do on its node and in the cluster."""
-    for name in ("hostNetwork", "hostPID", "hostIPC"):
-        if spec.get(name) is True:
-            yield f"{name} is on", True
+    yield from ((f"{name} is on", True) for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name) is True)
     if spec.get("automountServiceAccountToken") is not False:
         yield "the pods can mount a token for the API server", False
     paths = {one.get("name"): at(one, "hostPath.path") for one in mappings_at(spec, "volumes") if "hostPath" in one}
@@ -76,9 +80,8 @@ def _rights_of_pod(spec: Object) -> Iterator[tuple[str, bool]]:
     for container in containers(spec):
         title, security = f"container {container.get('name')}", container.get("securityContext", {})
         yield from ((f"{title} {text}", is_strong) for text, is_strong in _rights_of_container(pod, security))
-        for port in mappings_at(container, "ports"):
-            if port.get("hostPort"):
-                yield f"{title} uses port {port['hostPort']} of the node", True
+        ports = [port["hostPort"] for port in mappings_at(container, "ports") if port.get("hostPort")]
+        yield from ((f"{title} uses port {port} of the node", True) for port in ports)
         for mount in mappings_at(container, "volumeMounts"):
             if (path := paths.get(mount.get("name"))) is not None:
                 yield f"{title} reads the hostPath {path}", True
@@ -92,21 +95,17 @@ def _rights_of_container(pod: Object, own: Object) -> Iterator[tuple[str, bool]]
     non_root = own.get("runAsNonRoot", pod.get("runAsNonRoot")) is True
     capabilities = own.get("capabilities", {})
     seccomp = at({**pod, **own}, "seccompProfile.type")
-    if own.get("privileged") is True:
-        yield "is privileged", True
     yield from ((f"has the capability {one}", True) for one in capabilities.get("add", ()))
-    if "ALL" not in capabilities.get("drop", ()):
-        yield "keeps the default capabilities", False
-    if user == 0:
-        yield "runs as root (runAsUser 0)", True
-    elif user is None and not non_root:
-        yield "can run as root", False
-    if own.get("allowPrivilegeEscalation") is not False:
-        yield "can gain privileges (allowPrivilegeEscalation)", False
-    if own.get("readOnlyRootFilesystem") is not True:
-        yield "can write to its root file system", False
-    if seccomp in (None, "Unconfined"):
-        yield "runs without a seccomp profile", seccomp is not None
+    found = (
+        (own.get("privileged") is True, "is privileged", True),
+        ("ALL" not in capabilities.get("drop", ()), "keeps the default capabilities", False),
+        (user == 0, "runs as root (runAsUser 0)", True),
+        (user is None and not non_root, "can run as root", False),
+        (own.get("allowPrivilegeEscalation") is not False, "can gain privileges (allowPrivilegeEscalation)", False),
+        (own.get("readOnlyRootFilesystem") is not True, "can write to its root file system", False),
+        (seccomp in (None, "Unconfined"), "runs without a seccomp profile", seccomp is not None),
+    )
+    yield from ((text, is_strong) for holds, text, is_strong in found if holds)
 
 
 def _verbs(new: Object, old: Object) -> list[str]:
@@ -140,7 +139,7 @@ def _guards(manifest: Object) -> Iterator[str]:
     kind = manifest.get("kind")
     if kind == "NetworkPolicy":
         selector = json.dumps(at(manifest, "spec.podSelector", {}), sort_keys=True)
-        types = at(manifest, "spec.policyTypes", ["Ingress"])
+        types = at(manifest, "spec.policyTypes") or ["Ingress", *["Egress"] * ("egress" in manifest["spec"])]
         yield from (f"restricts {one} of the pods {selector}" for one in types)
     elif kind in _POLICIES:
         spec = manifest.get("spec", {})

@@ -24,6 +24,13 @@ _SEVERITIES: dict[Topic, Severity] = {
     "broadening": "warning",
     "node": "warning",
 }
+_PLAIN = ("immutable", "restart", "note")
+_URGENT: dict[Topic, terminal.Color] = {
+    "immutable": "red",
+    "restart": "yellow",
+    "capacity": "yellow",
+    "broadening": "red",
+}
 _LONGEST = 56
 _MOST_LINES = 8
 
@@ -41,7 +48,7 @@ def headline(difference: Difference) -> str:
 
 
 def details(change: Change, is_secret: bool) -> list[str]:
-    """Return the lines that show a changed field. Values of Secrets are hidden."""
+    """Return the lines that show a changed field. The lines never show values of Secrets."""
     if is_secret and change.path[0] in ("data", "stringData"):
         return [f"{change.place}: changes (value hidden)"]
     old, new = change.old, change.new
@@ -89,19 +96,23 @@ def as_text(comparison: Comparison, steps: Sequence[Step], summary: str, how: st
 
 
 def _lines(difference: Difference) -> Iterator[str]:
-    mark = _MARKS[difference.action]
-    name = terminal.painted(f"{mark} {difference.document.name}", "bold")
-    yield name.replace(mark, terminal.painted(mark, _COLORS[mark]), 1)
-    yield terminal.wrapped(headline(difference), indent=4)
-    yield from _body(difference.effects[1:], difference.changes, difference.kind == "Secret")
+    mark, effects = _MARKS[difference.action], difference.effects
+    yield f"{terminal.painted(mark, _COLORS[mark])} {terminal.painted(difference.document.name, 'bold')}"
+    first = headline(difference)
+    is_labelled = effects and effects[0].text == first and effects[0].topic not in _PLAIN
+    text = terminal.wrapped(f"{effects[0].topic}: {first}" if is_labelled else first, indent=4)
+    yield terminal.painted(text, _URGENT[effects[0].topic]) if effects and effects[0].topic in _URGENT else text
+    yield from _body(effects[1:], difference.changes, difference.kind == "Secret")
 
 
 def _body(effects: Sequence[Effect], changes: Sequence[Change], is_secret: bool = False) -> Iterator[str]:
     for effect in effects:
-        yield terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4)
+        text = terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4)
+        yield terminal.painted(text, _URGENT[effect.topic]) if effect.topic in _URGENT else text
     for change in changes:
         for line in details(change, is_secret):
-            yield terminal.painted(f"      {line}", "dim")
+            shown = f"      {line}" if line.startswith(" ") else terminal.wrapped(line, indent=8, first=6)
+            yield terminal.painted(shown, "dim")
 
 
 def as_markdown(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:

@@ -41,15 +41,27 @@ def steps_of(comparison: Comparison, new: Side, options: Sequence[str] = ()) -> 
     """
     kubectl = " ".join(["kubectl", *options])
     found = comparison.differences
-    refused = [one for one in found if one.has("immutable") and one.new and "cannot change" in _first(one)]
     applied = [one.new for one in found if one.new and one.action in ("created", "changed", "replaced")]
-    steps = [_deletion(kubectl, one.new, _first(one)) for one in refused if one.new]
+    steps = [
+        step for one in found if one.new and one.has("immutable") for step in _before(kubectl, one.new, _first(one))
+    ]
     steps += [_deletion(kubectl, one.old) for one in found if _shares_selector(one) and one.old]
     steps += [Step(f"{kubectl} apply --server-side -f {place}", note) for place, note in _places(applied, new)]
     steps += [Step(step) for file in comparison.files for step in file.steps]
     gone = [one for one in found if one.old and (one.new is None or one.action == "replaced")]
     steps += [_deletion(kubectl, one.old) for one in reversed(gone) if one.old and not _shares_selector(one)]
     return steps
+
+
+def _before(kubectl: str, document: Document, why: str) -> Iterator[Step]:
+    """Yield the command without which the API server refuses a change, if there is one."""
+    if "Patch it first" in why:
+        _, _, namespace, name = kinds.identity_of(document.manifest)
+        inside = f" --namespace {namespace}" if namespace else ""
+        patch = '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'
+        yield Step(f"{kubectl} patch deployment.apps {name}{inside} --type merge --patch '{patch}'")
+    elif "cannot change" in why:
+        yield _deletion(kubectl, document, why)
 
 
 def _first(difference: Difference) -> str:

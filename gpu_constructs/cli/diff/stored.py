@@ -84,7 +84,7 @@ def _fill(manifest: Object) -> None:
     """Add default values to an object of a built-in kind in place."""
     specs = list(pod_specs(manifest))
     for spec in specs:
-        _fill_pod(spec)
+        _fill_pod(spec, has_requests=manifest["kind"] == "Pod")
     for row in table("gpu_constructs.cli.diff", "defaults.yaml"):
         holders = specs if row.get("pod") else [manifest] * (manifest["kind"] in row["kinds"])
         for target in (one for holder in holders for one in mappings_at(holder, row["at"])):
@@ -96,8 +96,13 @@ def _fill(manifest: Object) -> None:
             port.setdefault("targetPort", port.get("port"))
 
 
-def _fill_pod(spec: Object) -> None:
-    """Add the default values of a pod spec that depend on other values."""
+def _fill_pod(spec: Object, *, has_requests: bool) -> None:
+    """Add the default values of a pod spec that depend on other values.
+
+    Args:
+        spec: Pod spec, which the function changes in place.
+        has_requests: Whether requests default to the limits. The server adds them to a Pod, but not to a template.
+    """
     spec.pop("serviceAccount", None)
     for variable in mappings_at([spec], "containers.env"):
         if variable.get("value") == "":
@@ -108,7 +113,7 @@ def _fill_pod(spec: Object) -> None:
         latest = "@" not in image and tag in ("", "latest")
         container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
         limits = at(container, "resources.limits")
-        if isinstance(limits, dict) and limits:
+        if has_requests and isinstance(limits, dict) and limits:
             requests = container["resources"].setdefault("requests", {})
             container["resources"]["requests"] = {**limits, **requests}
 
@@ -119,7 +124,7 @@ def overlaid(live: Any, given: Any, name: str = "") -> Any:
     Args:
         live: Value in the cluster.
         given: Value in the new object.
-        name: Name of the field, which determines whether a list is merged; empty for an object.
+        name: Name of the field, which determines how lists merge; empty for an object.
     """
     if isinstance(live, dict) and isinstance(given, dict):
         merged = {key: overlaid(live.get(key), one, key) for key, one in given.items()}

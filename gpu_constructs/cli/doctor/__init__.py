@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", metavar="TIME", type=_duration, default=0, help="repeat until no check fails, at most this long: 10m"
     )
+    parser.add_argument("--short", action="store_true", help="print no line for checks that passed or do not apply")
     parser.add_argument("--rights", action="store_true", help="print the ClusterRole that the command needs, and exit")
     add_format(parser, ("text", "json", "github", "markdown"))
     add_fail_on(parser)
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> Exit:
         sys.stdout.write(output.rights())
         return Exit.NOTHING
     if args.source and (args.wait or args.context or args.kubeconfig):
-        raise CommandError("--from must not be combined with --wait, --context or --kubeconfig. Remove one of them")
+        raise CommandError("--from must not stand beside --wait, --context or --kubeconfig. Remove one of them")
     end = time.monotonic() + args.wait
     while True:
         snapshot, report, is_complete, broken = _looked(args)
@@ -103,5 +104,5 @@ def _looked(args: argparse.Namespace) -> tuple[Snapshot, Report, bool, Sequence[
     view = View(snapshot)
     results = checking.run(view)
     is_complete = checking.could_look(results, view)
-    report = output.report_of(results, snapshot.where, is_complete=is_complete)
+    report = output.report_of(results, snapshot.where, is_complete=is_complete, is_short=args.short)
     return snapshot, report, is_complete, broken

@@ -18,7 +18,7 @@ _SCHEMATIC = re.compile(r"^# Schematic ([0-9a-f]{64})", re.MULTILINE)
 
 
 def read(path: str, namespace: str, plan: Plan | None) -> tuple[Snapshot, Sequence[documents.Broken]]:
-    """Return the state of a cluster from a file or a folder, and the parts that could not be read.
+    """Return the state of a cluster from a file or a folder, and the parts that the command could not read.
 
     Args:
         path: Folder or file; ``-`` for standard input.
@@ -117,7 +117,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def read_plan(path: str) -> tuple[Plan, Sequence[documents.Broken]]:
-    """Return the plan in the folder of a cluster that ``synth`` wrote, and the parts that could not be read.
+    """Return the plan in the folder of a cluster that ``synth`` wrote, and the parts that the command could not read.
 
     The function also reads the capacity plan in ``reports`` and the files in ``machine-config`` beside the folder.
 

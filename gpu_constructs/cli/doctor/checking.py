@@ -130,7 +130,7 @@ def _result(row: Row, view: View, before: Sequence[Result]) -> Result:
 
 
 def _unread(row: Row, view: View) -> str:
-    """Return the reason why the objects that a check needs could not be read; empty if they could."""
+    """Return the reason why the command could not read what a check needs; empty if it could."""
     snapshot = view.snapshot
     missing = (snapshot.unread[one] for one in row.needs if one in snapshot.unread and one != "logs")
     partly = (snapshot.partial[one] for one in row.needs if row.whole and one in snapshot.partial)
@@ -152,7 +152,7 @@ def _by_log(row: Row, view: View) -> Iterator[Problem]:
 
 
 def shortened(text: str, most: int = 160) -> str:
-    """Return a text in one line, without a period at the end, and cut after a number of characters."""
+    """Return a text in one line, without a period at the end, and cut after some characters."""
     line = " ".join(text.split()).removesuffix(".")
     return line if len(line) <= most else f"{line[:most]}…"
 

@@ -40,20 +40,22 @@ CONDITIONS: Mapping[str, Condition] = {
         "GPU Feature Discovery does not run", lambda view: bool(view.program_pods("GPU Feature Discovery"))
     ),
     "plugin": Condition(
-        "no device plugin is installed", lambda view: bool(view.programs("device plugin", "GPU Operator"))
+        "the cluster has no device plugin", lambda view: bool(view.programs("device plugin", "GPU Operator"))
     ),
     "dra": Condition("the cluster has no DRA driver", lambda view: bool(view.programs("DRA driver"))),
     "claims": Condition("the cluster has no resource claim", lambda view: bool(view.all("ResourceClaim"))),
     "classes": Condition("no RuntimeClass has an NVIDIA handler", lambda view: bool(view.gpu_classes)),
     "power": Condition("PowerLimit does not run", lambda view: bool(view.programs("PowerLimit"))),
-    "exporter": Condition("no exporter of GPU metrics is installed", lambda view: bool(view.programs(*EXPORTERS))),
+    "exporter": Condition("the cluster has no exporter of GPU metrics", lambda view: bool(view.programs(*EXPORTERS))),
     "plan": Condition("the option --plan is not set", lambda view: view.plan is not None),
-    "plan-file": Condition("no capacity plan is known", lambda view: bool(view.planned_nodes or view.planned_slots)),
+    "plan-file": Condition(
+        "the command knows no capacity plan", lambda view: bool(view.planned_nodes or view.planned_slots)
+    ),
     "schematic": Condition(
-        "no schematic of a plan is known", lambda view: bool(view.talos and view.plan and view.plan.schematics)
+        "the command knows no schematic of a plan", lambda view: bool(view.talos and view.plan and view.plan.schematics)
     ),
     "plan-alerts": Condition(
-        "no plan with alerts is known",
+        "the command knows no plan with alerts",
         lambda view: any(one["kind"] == "PrometheusRule" for one in (view.plan.manifests if view.plan else ())),
     ),
 }

@@ -83,7 +83,7 @@ def _read_in_namespace(kubectl: Kubectl, kind: str, resource: str, namespace: st
 
 
 def _get(kubectl: Kubectl, kind: str, resource: str, *arguments: str) -> list[Manifest]:
-    """Return the objects of a kind, cleaned. Of a definition of custom resources, only its names are kept."""
+    """Return the objects of a kind, cleaned. Of a definition of custom resources, the function keeps only the names."""
     items = json.loads(kubectl.run("get", resource, "--output=json", _TIMEOUT, *arguments)).get("items", [])
     if kind == "CustomResourceDefinition":
         items = [_names_of(one) for one in items]
@@ -118,7 +118,7 @@ def _logs(kubectl: Kubectl, view: View, found: _Reading, *, all_logs: bool) -> d
     pods = [pod for pod in view.program_pods() if status(pod).get("containerStatuses") and spec(pod).get("nodeName")]
     chosen = sorted((pod for pod in pods if all_logs or view.is_suspicious(pod)), key=is_ready)
     if len(chosen) > _MOST_LOGS:
-        found.unread["logs"] = f"only the logs of {_MOST_LOGS} of {len(chosen)} pods were read"
+        found.unread["logs"] = f"the command reads the logs of {_MOST_LOGS} pods, and {len(chosen)} pods matter"
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         texts = pool.map(lambda pod: _log(kubectl, pod, found), chosen[:_MOST_LOGS])
         return {key(pod): text for pod, text in zip(chosen, texts, strict=False) if text}
@@ -138,7 +138,7 @@ def _log(kubectl: Kubectl, pod: Manifest, found: _Reading) -> str:
             parts.append(kubectl.run("logs", name, f"--namespace={namespace}", f"--container={one['name']}", *flags))
         except KubectlError as error:
             reason = "you have no right to get pods/log" if error.is_forbidden else "its node did not answer"
-            found.unread.setdefault("logs", f"the log of Pod {namespace}/{name} could not be read: {reason}")
+            found.unread.setdefault("logs", f"the log of Pod {namespace}/{name} is missing: {reason}")
     return cleaned_log("\n".join(parts))
 
 
@@ -146,7 +146,7 @@ def _log(kubectl: Kubectl, pod: Manifest, found: _Reading) -> str:
 
 
 def _services(view: View, found: _Reading) -> dict[str, dict[str, str]]:
-    """Return the states of the services of Talos nodes, by node and service, if talosctl is configured."""
+    """Return the states of the services of Talos nodes, by node and service, if talosctl has a configuration."""
     config = os.environ.get("TALOSCONFIG") or str(Path.home() / ".talos" / "config")
     if shutil.which("talosctl") is None or not Path(config).is_file():
         found.unread["services"] = "talosctl is not installed, or has no configuration"

@@ -44,7 +44,7 @@ def node_ready(view: View) -> Iterator[Problem]:
 def node_schedulable(view: View) -> Iterator[Problem]:
     """Return a problem for each GPU node on which no new pod can start."""
     cordoned = (node for node in view.gpu_nodes if spec(node).get("unschedulable"))
-    return (Problem(title(node), "the node is cordoned, so no new pod starts there") for node in cordoned)
+    return (Problem(title(node), "someone cordoned the node, so no new pod starts there") for node in cordoned)
 
 
 def extensions(node: Manifest) -> dict[str, str]:

@@ -35,7 +35,7 @@ def operator_release(view: View) -> Iterator[Problem]:
         ready = condition(release, "Ready")
         stated = shortened(f"{ready.get('reason')}: {ready.get('message')}") if ready else "Flux has not reconciled it"
         if ready.get("status") != "True":
-            yield Problem(title(release), f"it is not ready: {stated}")
+            yield Problem(title(release), f"the release is not ready: {stated}")
 
 
 @check

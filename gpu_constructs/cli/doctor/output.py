@@ -16,20 +16,22 @@ _MOST_SHOWN = 5
 _INDENT = 11
 
 
-def report_of(results: Sequence[Result], where: str, *, is_complete: bool) -> Report:
+def report_of(results: Sequence[Result], where: str, *, is_complete: bool, is_short: bool) -> Report:
     """Return the report of the command.
 
     Args:
         results: Results of all checks.
         where: Description of what the command looked at.
         is_complete: Whether the command could look at everything that matters.
+        is_short: Whether the text leaves out checks that passed or do not apply.
     """
     findings = [_finding(result, one) for result in results for one in result.problems]
     checks = [_as_data(one) for one in results]
     details = {"where": where, "success": not _count(results, "failed") and is_complete, "checks": checks}
     rules = {one.row.id: one.row.title for one in results}
     summary = _summary(results)
-    files = {"text": lambda: f"{_text(results, where)}\n\n{summary}\n"}
+    shown = [one for one in results if not is_short or one.status not in ("ok", "inapplicable")]
+    files = {"text": lambda: f"{_text(shown, where)}\n\n{summary}\n"}
     return Report("doctor", findings, summary, details, rules=rules, files=files)
 
 

@@ -210,7 +210,7 @@ def exporter_monitor(view: View) -> Iterator[Problem]:
     """Yield a problem for each exporter that no monitor selects and no annotation announces."""
     monitors = [spec(one).get("selector") for one in view.all("ServiceMonitor", "PodMonitor")]
     if not monitors and not view.all("PrometheusRule"):
-        raise NotLookedError("the cluster has no monitors, so another program may collect the metrics")
+        raise NotLookedError("the cluster has no ServiceMonitor, so another program can collect the metrics")
     for one in view.programs(*EXPORTERS):
         template = metadata(spec(one).get("template") or {})
         has = {**labels(one), **(template.get("labels") or {})}

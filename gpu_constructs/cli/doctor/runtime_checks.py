@@ -15,7 +15,7 @@ from gpu_constructs.kube.pod_specs import containers, pod_specs
 _NO_HANDLER = re.compile(r'no runtime for "[^"]*" is configured')
 _NO_DEVICE = re.compile("unresolvable CDI devices|CDI device injection failed", re.IGNORECASE)
 _CDI_SINCE = (1, 13)
-# Objects that stay in the cluster: finished Jobs and Pods can be gone.
+# Objects that stay in the cluster: the cluster deletes finished Jobs and Pods.
 _LASTING = ("Namespace", "RuntimeClass", "DaemonSet", "Deployment", "StatefulSet", "PriorityClass")
 # kubernetes/kubernetes@v1.36.2:pkg/apis/batch/validation, pkg/apis/apps/validation: fields that no update can change.
 _IMMUTABLE = {

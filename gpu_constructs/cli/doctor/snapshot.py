@@ -1,4 +1,4 @@
-"""The state of a cluster as plain data, without secrets: objects by kind, logs, and what could not be read."""
+"""The state of a cluster as plain data, without secrets: objects by kind, logs, and what the command could not read."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Snapshot:
 
     Attributes:
         where: Description of the source: a context and its server, or a path.
-        objects: Objects by kind. A kind that could not be read is absent.
-        unread: Reasons why a kind, ``logs`` or ``services`` could not be read, by its name.
-        partial: Kinds of which only the objects of one namespace could be read, with the reason.
+        objects: Objects by kind. A kind that the command could not read is absent.
+        unread: Reasons why a kind, ``logs`` or ``services`` is missing, by its name.
+        partial: Kinds of which the snapshot has only the objects of one namespace, with the reason.
         logs: Logs of pods, by namespace and name of the pod.
         services: States of the services of Talos nodes, by node and service.
         namespace: Namespace to which the user limits the workloads; empty for all.

@@ -150,7 +150,7 @@ class View:
         self._known: dict[int, str | None] = {}
 
     def all(self, *kinds: str) -> list[Manifest]:
-        """Return the objects of some kinds; none of a kind that could not be read."""
+        """Return the objects of some kinds; none of a kind that the snapshot lacks."""
         return [one for kind in kinds for one in self.snapshot.objects.get(kind, ())]
 
     def find(self, kind: str, name: str, namespace: str = "") -> Manifest | None:
@@ -166,7 +166,7 @@ class View:
 
     @cached_property
     def gpu_nodes(self) -> list[Manifest]:
-        """Nodes that are known to have a GPU: by a label, an annotation, an advertised resource, or the plan."""
+        """Nodes with a sign of a GPU: a label, an annotation, an advertised resource, or the plan."""
         planned = {one.get("title") for one in self.planned_nodes}
         return [node for name, node in self.nodes.items() if _has_gpu(node) or name in planned]
 
@@ -194,7 +194,7 @@ class View:
         return self.nodes.get(spec(pod).get("nodeName", ""))
 
     def planned_objects(self, *kinds: str) -> list[Manifest]:
-        """Return the objects in the manifests of the plan; without kinds, all of them."""
+        """Return the objects in the manifests of the plan; without kinds, all objects."""
         return [one for one in (self.plan.manifests if self.plan else ()) if not kinds or one["kind"] in kinds]
 
     @cached_property

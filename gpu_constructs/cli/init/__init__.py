@@ -28,7 +28,10 @@ _TEMPLATES: Mapping[str, str] = {
     ".gitignore": "gitignore.txt",
     ".gitattributes": "gitattributes.txt",
 }
-_NAMES = "App CapacityPlan Chart CudaSmokeTest DevicePluginChart GpuInventory GpuNamespace GpuNode GpuProfile GpuRequest Sharing synth"
+_NAMES = (
+    *("App", "CapacityPlan", "Chart", "CudaSmokeTest", "DevicePluginChart", "GpuInventory", "GpuNamespace"),
+    *("GpuNode", "GpuProfile", "GpuRequest", "Sharing", "synth"),
+)
 _RUNTIME_CLASS = ', runtime_class="nvidia-gpu"'
 """Keyword for clusters that create the RuntimeClass ``nvidia`` themselves: the app creates another name."""
 
@@ -99,26 +102,27 @@ def run(args: argparse.Namespace) -> Exit:
     """
     folder: Path = args.dir
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise CommandError(f"{folder} must be a new or an empty folder. Nothing was written. Pass another folder")
-    given = {one.option: getattr(args, one.option) for one in _QUESTIONS}
-    missing = [one for one in _QUESTIONS if given[one.option] is None]
+        raise CommandError(f"{folder} must be a new or an empty folder. Pass another folder")
     asks = sys.stdin.isatty() and sys.stdout.isatty()
-    answers = {one.option: (asks and _asked(one)) or one.default for one in missing}
-    facts = {one.option: one.read(given[one.option] or answers[one.option]) for one in _QUESTIONS}
+    missing = [one.option for one in _QUESTIONS if getattr(args, one.option) is None]
+    facts = {one.option: one.read(_answer(one, getattr(args, one.option), asks)) for one in _QUESTIONS}
     texts = _texts(folder, facts, _find_links(folder, args.find_links))
     _write(folder, texts)
     print(f"wrote {', '.join(texts)} to {folder}/")
     if missing and not asks:
-        print("defaults: " + ", ".join(f"--{name} {facts[name]!r}" for name in answers))
+        print("defaults: " + ", ".join(f"--{name} {facts[name]!r}" for name in missing))
     print(f"\nnext:\n  cd {folder}\n  uv run gpu-constructs synth\n  kubectl apply -f dist/")
     return Exit.NOTHING
 
 
-def _asked(question: _Question) -> str:
+def _answer(question: _Question, given: str | None, asks: bool) -> str:
+    """Return the answer to a question: the option, or what the user types, or the default."""
+    if given is not None or not asks:
+        return question.default if given is None else given
     try:
-        return input(f"{question.text} [{question.default}]: ").strip()
+        return input(f"{question.text} [{question.default}]: ").strip() or question.default
     except EOFError:
-        return ""
+        return question.default
 
 
 def _find_links(folder: Path, wheels: Path | None) -> str:
@@ -153,7 +157,7 @@ def _texts(folder: Path, facts: Mapping[str, str], find_links: str) -> dict[str,
     kind, _, release = facts["platform"].partition(":")
     made_by = type(platform).__name__
     is_talos = made_by == "Talos"
-    names = [*_NAMES.split(), made_by, *(["TalosGpuNode"] if is_talos else [])]
+    names = [*_NAMES, made_by, *(["TalosGpuNode"] if is_talos else [])]
     nodes = int(facts["nodes"])
     values = {
         "name": re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "my-cluster",
@@ -197,8 +201,8 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
             else:
                 _move(staged, folder)
     except OSError as error:
-        problem = f"cannot write {error.filename or folder}: {error.strerror}. Nothing was written"
-        raise CommandError(f"{problem}. Pass another folder") from None
+        problem = f"cannot write {error.filename or folder}: {error.strerror}"
+        raise CommandError(f"{problem}. The folder is unchanged. Pass another folder") from None
 
 
 def _move(staged: Path, folder: Path) -> None:

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Check the manifests that the user names, and print the findings.
+    """Check manifests, and print the findings.
 
     Raises:
         CommandError: An argument is wrong, a file is not readable, or no file contains a Kubernetes object.
@@ -55,6 +55,8 @@ def run(args: argparse.Namespace) -> Exit:
     """
     declared = declarations.declared_by(args)
     known = baseline.read(args.baseline) if args.baseline else []
+    if args.inventory and not args.inventory.is_file():
+        raise CommandError(f"found no inventory {args.inventory}. Name a file with GPU nodes", Exit.COULD_NOT_LOOK)
     clusters = list(_clusters(args))
     broken = [one for read in clusters for one in read.broken]
     objects = sum(len(read.objects) for read in clusters)

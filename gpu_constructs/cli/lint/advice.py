@@ -67,7 +67,7 @@ _PATTERNS: Sequence[tuple[str, str, str]] = (
 def claims_absence(message: str) -> bool:
     """Check whether a message states that an object or a program is not in the app.
 
-    Manifests can be a part of what a cluster runs, so ``lint`` is not certain about such a problem.
+    Manifests can be a part of what a cluster runs, so such a problem is only a warning.
     """
     return "in this app" in message
 

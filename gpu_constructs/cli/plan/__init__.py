@@ -11,6 +11,7 @@ from pathlib import Path
 from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.capacity.planned import Problem
 from gpu_constructs.capacity.planner import plan
+from gpu_constructs.capacity.report import words
 from gpu_constructs.capacity.report.verdict import verdict
 from gpu_constructs.cli import documents, inventory, reporting, terminal
 from gpu_constructs.cli.exits import CommandError, Exit
@@ -25,11 +26,9 @@ from gpu_constructs.facts.readable import name_of, namespace_of
 
 EXAMPLES = """\
   gpu-constructs plan dist/ --inventory gpus.yaml
-  kubectl get nodes -o json > nodes.json
-  kubectl get deployments,statefulsets,daemonsets,jobs,configmaps -A -o json |
-    gpu-constructs plan - --inventory nodes.json
-  gpu-constructs plan dist/ --inventory gpus.yaml --what-if replicas=4 \\
-    --what-if Deployment/ollama/ollama.replicas=3 --what-if drain=gpu-2
+  kubectl get nodes -o json | gpu-constructs plan dist/ --inventory /dev/stdin
+  gpu-constructs plan dist/ --inventory gpus.yaml --what-if replicas=4 --what-if drain=gpu-2
+  gpu-constructs plan dist/ --inventory gpus.yaml --what-if Deployment/ollama/ollama.replicas=3
   gpu-constructs plan dist/ --inventory gpus.yaml --report html=plan.html"""
 _FILES = ("html", "svg")
 _SEVERITIES: Mapping[str, Severity] = {
@@ -67,16 +66,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=form,
-        help="also plan with a change, and show the difference: replicas=NUMBER of slots for each GPU, "
-        "replicas=RESOURCE:NUMBER, KIND/NAMESPACE/NAME.replicas=NUMBER, add-node=NODE or drain=NODE of the "
-        "inventory; you can repeat the option",
+        help="also plan with a change, and show the difference; you can repeat the option. A change is "
+        "replicas=NUMBER of slots for each GPU, replicas=RESOURCE:NUMBER, KIND/NAMESPACE/NAME.replicas=NUMBER, "
+        "add-node=NODE or drain=NODE",
     )
     reporting.add_format(parser, files=_FILES)
     reporting.add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Plan the pods of the manifests that the user names, and print the result.
+    """Plan the pods in the named files, and print the result.
 
     Raises:
         CommandError: An argument is wrong, a file is not readable, or no file contains a Kubernetes object.
@@ -103,7 +102,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def situation_of(args: argparse.Namespace) -> tuple[documents.Documents, Situation, list[str]]:
-    """Return the documents that the user names, the situation that they and the inventory describe, and remarks.
+    """Return the documents in the named files, the situation that they and the inventory describe, and remarks.
 
     Args:
         args: Arguments of the command, with the attributes ``paths`` and ``inventory``.
@@ -130,19 +129,16 @@ def _summary(made: Plan) -> str:
 
 
 def _tables(made: Plan, changes: Sequence[tuple[str, ...]]) -> Iterator[Sequence[tuple[str, ...]]]:
-    """Yield the tables of a plan that have rows."""
+    """Yield the tables of a plan that have rows, without control characters that a terminal could obey."""
     shown = (changes, tables.resources(made), tables.nodes(made), tables.workloads(made))
-    return (one for one in shown if len(one) > 1)
+    return ([tuple(map(words.readable, row)) for row in one] for one in shown if len(one) > 1)
 
 
 def _text(made: Plan, what_if: Sequence[str], changes: Sequence[tuple[str, ...]]) -> str:
     parts = [terminal.table(one) for one in _tables(made, changes)]
-    if what_if:
-        head = terminal.wrapped(
-            f"With {', '.join(what_if)}:" if changes[1:] else f"{', '.join(what_if)}: no difference"
-        )
-        parts.insert(0, head)
-    return "\n\n".join(parts)
+    listed = ", ".join(what_if)
+    head = f"With {listed}:" if changes[1:] else f"{listed}: no difference"
+    return "\n\n".join([*([terminal.wrapped(head)] if what_if else []), *parts])
 
 
 def _details(made: Plan, title: str, what_if: Sequence[str], changes: Sequence[tuple[str, ...]]) -> dict[str, object]:

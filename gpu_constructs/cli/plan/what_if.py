@@ -131,7 +131,7 @@ def _shared(situation: Situation, resource: str | None, number: int) -> Situatio
     shared = sorted({name for one in used for name in one.resources})
     if resource is None and len(shared) > 1:
         raise GpuConstructsError(
-            f"replicas must name a resource, because several are shared: {', '.join(shared)}. "
+            f"replicas must name a resource, because pods share several: {', '.join(shared)}. "
             f"Write replicas={shared[0]}:{number}"
         )
     named = resource or (shared[0] if shared else GPU)
@@ -169,9 +169,8 @@ def _with(sharing: Sharing, resource: str, number: int) -> Sharing:
         raise GpuConstructsError(
             f"replicas must not change slots that stand for {sharing.vram_unit} of memory. Change the inventory"
         )
-    resources = {**sharing.resources, resource: number}
-    if number == 1:
-        del resources[resource]
+    # One slot for each device is an exclusive device.
+    resources = {name: count for name, count in {**sharing.resources, resource: number}.items() if count > 1}
     if not resources:
         return Sharing.none()
     strategy = "time-slicing" if sharing.strategy == "none" else sharing.strategy

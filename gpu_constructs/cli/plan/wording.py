@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import re
 
+from gpu_constructs.capacity.report import words
+
 _WORDS: tuple[tuple[str, str], ...] = (
     (r" \(GpuRequest\(vram=\.\.\.\) does so if its GpuProfile has this sharing\)", ""),
+    (
+        r"with Sharing\.time_slicing\(replicas=(\d+)[^)]*\) for the device plugin",
+        r"(\1 replicas) for the device plugin",
+    ),
     (r" for the device plugin and the GpuProfile", " in the configuration of the device plugin"),
     (r" in the DevicePluginChart or GpuOperator, and in the GpuProfile", " in the configuration of the device plugin"),
     (r"GpuNode\((\w+)=(?:\.\.\.)?\)", r"\1: in the inventory"),
@@ -27,7 +33,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
 
 
 def for_manifests(text: str) -> str:
-    """Return a text of a plan in the terms of manifests and inventories."""
-    for pattern, words in _WORDS:
-        text = re.sub(pattern, words, text)
-    return text
+    """Return a text of a plan in the terms of manifests and inventories, without control characters."""
+    for pattern, replacement in _WORDS:
+        text = re.sub(pattern, replacement, text)
+    return words.readable(text)

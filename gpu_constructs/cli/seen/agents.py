@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from gpu_constructs.catalog.nfd_labels import NfdLabels, nfd_labels
 from gpu_constructs.cli.seen.files import Files, loaded, settings, words_of
-from gpu_constructs.cli.seen.plugin_configs import is_served_elsewhere, of_plugin
+from gpu_constructs.cli.seen.plugin_configs import of_plugin
 from gpu_constructs.device_plugin.manifests import GFD_LABELS, MPS_CAPABLE
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.facts.provided import PowerCap, Provided, placement_of
-from gpu_constructs.facts.readable import Manifest, kind_of, namespace_of
+from gpu_constructs.facts.readable import Manifest, kind_of, members, namespace_of
 from gpu_constructs.feature_discovery import config as nfd_config
 from gpu_constructs.feature_discovery.manifests import LABELS
 from gpu_constructs.kube.kinds import identity_of
@@ -34,13 +34,16 @@ EXPORTER = Provided(components=("dcgm-exporter",))
 
 
 def provided(manifest: Manifest, files: Files) -> Iterator[Provided]:
-    """Yield the effects of the programs in a DaemonSet. An operator that controls the DaemonSet declares them itself.
+    """Yield the effects of the programs in a DaemonSet.
+
+    If the manifests also contain the ClusterPolicy that controls the DaemonSet, the ClusterPolicy has these effects.
 
     Args:
         manifest: DaemonSet.
         files: ConfigMaps among the manifests.
     """
-    if is_served_elsewhere(manifest):
+    owners = members(manifest["metadata"].get("ownerReferences"))
+    if any(files.named(str(one.get("kind")), "default", one.get("name")) for one in owners):
         return
     makes = frozenset([identity_of(manifest)])
     for pod in pod_specs(manifest):
