@@ -13,7 +13,9 @@ from gpu_constructs.cli.exits import CommandError, Exit
 from gpu_constructs.errors import GpuConstructsError
 
 NAME = "gpu-constructs"
-COMMANDS: Mapping[str, str] = {}
+COMMANDS: Mapping[str, str] = {
+    "migrate": "Print Python for the values of a Helm chart.",
+}
 """Commands in the order of the help text, each with its summary. The module of a command has the name of the command.
 
 The module defines ``EXAMPLES``, ``add_arguments(parser)`` and ``run(args)``. ``run`` returns an ``Exit``.
