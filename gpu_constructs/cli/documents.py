@@ -155,6 +155,8 @@ def _parts(name: str, text: str, is_named: bool) -> Iterator[Document | Broken]:
                 yield one
 
 
+# siderolabs/talos@v1.12.0:pkg/machinery/config/types: the documents of a machine configuration have this API version.
+_TALOS = "v1alpha1"
 _NO_OBJECT = "is not a Kubernetes object, because it has no apiVersion or no kind. Leave it out"
 
 
@@ -192,7 +194,8 @@ def _not_yaml(name: str, text: str, line: int, error: yaml.YAMLError) -> Broken:
 def _objects(name: str, value: Any, node: yaml.Node | None, line: int) -> Iterator[Document | Broken]:
     """Yield the object that a YAML document contains, or the items of a List."""
     at = line + (node.start_mark.line if node is not None else 0)
-    if not isinstance(value, Mapping) or not all(isinstance(value.get(key), str) for key in ("apiVersion", "kind")):
+    is_object = isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("apiVersion", "kind"))
+    if not is_object or value["apiVersion"] == _TALOS:
         yield Broken(name, at, _NO_OBJECT)
         return
     if problem := nested.problem_of("the document", value):

@@ -70,6 +70,7 @@ class Report:
         details: Further results as plain data for JSON; empty by default.
         text: Result as text for a terminal, if it is more than a list of findings; empty by default.
         rules: Titles of the codes that the command can report, by code, for SARIF; empty by default.
+        own: Whole output in the formats that the command writes itself, by the name of the format; empty by default.
     """
 
     command: str
@@ -78,6 +79,16 @@ class Report:
     details: Mapping[str, Any] | None = None
     text: str = ""
     rules: Mapping[str, str] | None = None
+    own: Mapping[str, str] | None = None
+
+    def written(self, name: str) -> str:
+        """Return the report in a format.
+
+        Args:
+            name: Name of the format.
+        """
+        own = self.own or {}
+        return own[name] if name in own else FORMATS[name](self)
 
 
 _COLORS: Mapping[Severity, terminal.Color] = {"error": "red", "warning": "yellow", "note": "blue"}

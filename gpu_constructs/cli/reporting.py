@@ -52,7 +52,7 @@ def _report(text: str) -> tuple[str, Path]:
     return name, Path(file)
 
 
-def finish(args: argparse.Namespace, report: Report, broken: Sequence[Broken] = ()) -> Exit:
+def finish(args: argparse.Namespace, report: Report, broken: Sequence[Broken] = (), status: Exit | None = None) -> Exit:
     """Print a report, write the files that the user asked for, and return the exit status.
 
     Args:
@@ -61,17 +61,20 @@ def finish(args: argparse.Namespace, report: Report, broken: Sequence[Broken] = 
         report: Result of the command.
         broken: Parts of the input that the command could not read. The function prints them to standard error. If
             there are any, the exit status is ``COULD_NOT_LOOK``, because the result is incomplete.
+        status: Exit status if the input was readable. None, the default: the findings and ``args.fail_on`` decide.
 
     Raises:
         CommandError: The operating system does not let the program write a file.
     """
     for name, file in args.report:
         try:
-            file.write_text(FORMATS[name](report), encoding="utf-8")
+            file.write_text(report.written(name), encoding="utf-8")
         except OSError as error:
             raise CommandError(f"cannot write {file}: {error.strerror}. Pass another file", Exit.USAGE) from None
-    sys.stdout.write(FORMATS[args.format](report))
+    sys.stdout.write(report.written(args.format))
     sys.stdout.flush()
     for one in broken:
         print(one, file=sys.stderr)
-    return Exit.COULD_NOT_LOOK if broken else status_of(report.findings, getattr(args, "fail_on", "error"))
+    if broken:
+        return Exit.COULD_NOT_LOOK
+    return status_of(report.findings, getattr(args, "fail_on", "error")) if status is None else status

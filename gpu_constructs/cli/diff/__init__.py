@@ -1,0 +1,113 @@
+"""The command ``diff``: what a change of manifests does to a cluster."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from gpu_constructs.cli.exits import CommandError, Exit
+from gpu_constructs.cli.kubectl import Kubectl, add_cluster
+from gpu_constructs.cli.reporting import add_format, finish
+
+if TYPE_CHECKING:
+    from gpu_constructs.cli.diff.analysis import Comparison
+    from gpu_constructs.cli.diff.model import Sides
+
+EXAMPLES = """\
+  gpu-constructs diff dist-old dist                    two folders or files
+  gpu-constructs diff --git HEAD                       dist as committed, and as it is now
+  gpu-constructs diff --git main..topic dist           dist of two branches
+  gpu-constructs diff --cluster dist/home              what runs, and a folder
+  gpu-constructs diff --git HEAD --format markdown --report sarif=diff.sarif
+  gpu-constructs diff old new --fail-on immutable,broadening"""
+_FAIL_ON = ("any", "never", "immutable", "restart", "capacity", "broadening")
+_DIST = "dist"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to its parser."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="OLD and NEW; with --git or --cluster, one folder")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument(
+        "--git", metavar="REF", help=f"compare a folder (default: {_DIST}) as committed with the folder, or REF..REF"
+    )
+    other.add_argument("--cluster", action="store_true", help="compare what runs in a cluster with a folder or file")
+    parser.add_argument("--inventory", metavar="FILE", help="GPU nodes of the cluster as YAML, for a capacity plan")
+    parser.add_argument("--security-only", action="store_true", help="show only rights and access that grow or shrink")
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        metavar="TOPIC",
+        type=_topics,
+        help=f"exit with 1 only for these consequences, with commas or repeated: {', '.join(_FAIL_ON)} (default: any)",
+    )
+    add_cluster(parser)
+    add_format(parser)
+
+
+def _topics(text: str) -> list[str]:
+    topics = [one.strip() for one in text.split(",")]
+    if wrong := [one for one in topics if one not in _FAIL_ON]:
+        raise argparse.ArgumentTypeError(f"must be of {', '.join(_FAIL_ON)}, got {wrong[0]!r}")
+    return topics
+
+
+def run(args: argparse.Namespace) -> Exit:
+    """Compare the two sides that the arguments name, and print the consequences.
+
+    Raises:
+        CommandError: The arguments do not fit together, or a side is not readable.
+    """
+    from gpu_constructs.catalog.inventory import GpuInventory
+    from gpu_constructs.cli.diff import showing
+    from gpu_constructs.cli.diff.analysis import compared, only_security
+    from gpu_constructs.cli.diff.model import TOPICS
+    from gpu_constructs.cli.diff.steps import steps_of
+    from gpu_constructs.cli.findings import Report
+
+    inventory = GpuInventory.from_file(args.inventory) if args.inventory else None
+    sides = _sides(args)
+    found = compared(sides, inventory)
+    steps = []
+    if args.security_only:
+        found = only_security(found)
+    else:
+        steps = steps_of(found, sides.new, Kubectl(args.context, args.kubeconfig).options)
+    summary = showing.summary_of(found)
+    report = Report(
+        "diff",
+        showing.findings_of(found),
+        summary,
+        showing.as_data(found, steps),
+        rules={str(topic): title for topic, title in TOPICS.items()},
+        own={
+            "text": showing.as_text(found, steps, summary, sides.how),
+            "markdown": showing.as_markdown(found, steps, summary, sides.how),
+        },
+    )
+    chosen = {one for given in args.fail_on or [["any"]] for one in given}
+    return finish(args, report, [*sides.broken, *found.broken], _status(found, chosen))
+
+
+def _sides(args: argparse.Namespace) -> Sides:
+    """Return the two sides that the arguments name."""
+    from gpu_constructs.cli.diff import live, sources
+
+    paths = args.paths
+    if args.git is not None and len(paths) < 2:
+        return sources.of_git(args.git, paths[0] if paths else _DIST)
+    if args.cluster and len(paths) == 1:
+        return live.of_cluster(Kubectl.of(args), paths[0])
+    if args.git is None and not args.cluster and len(paths) == 2:
+        return sources.of_paths(*paths)
+    wanted = "one folder or none with --git" if args.git is not None else "one folder with --cluster"
+    wanted = wanted if args.git is not None or args.cluster else "two folders or files, OLD and NEW"
+    raise CommandError(f"PATH must be {wanted}, got {len(paths)} paths. See gpu-constructs diff --help")
+
+
+def _status(found: Comparison, chosen: set[str]) -> Exit:
+    """Return the exit status for the consequences that the user chose."""
+    if "never" in chosen:
+        return Exit.NOTHING
+    is_found = found.differs if "any" in chosen else bool({one.topic for one in found.all_effects} & chosen)
+    return Exit.FOUND if is_found else Exit.NOTHING

@@ -1,0 +1,152 @@
+"""GPU consequences: slots, requests, memory, and the workloads that no longer fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpu_constructs.cli import seen
+from gpu_constructs.cli.diff.model import Effect
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.provided import Provided
+from gpu_constructs.records import dataclass
+
+if TYPE_CHECKING:
+    from gpu_constructs.capacity.consumer import Consumer
+    from gpu_constructs.capacity.plan import Plan
+    from gpu_constructs.catalog.inventory import GpuInventory
+    from gpu_constructs.catalog.sharing import Sharing
+
+Owner = tuple[str, str, str]
+"""Kind, namespace and name of the object whose pods request GPUs."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The GPU consequences of a difference.
+
+    Attributes:
+        of_cluster: Consequences for the cluster as a whole.
+        of_objects: Consequences for single objects, by kind, namespace and name.
+    """
+
+    of_cluster: Sequence[Effect]
+    of_objects: Mapping[Owner, Sequence[Effect]]
+
+
+def capacity_of(
+    old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], inventory: GpuInventory | None
+) -> Capacity:
+    """Return the GPU consequences of a difference.
+
+    Args:
+        old: Objects before the change.
+        new: Objects after the change.
+        inventory: GPU nodes of the cluster. None: only the advertised sharing and the requests are compared.
+
+    Raises:
+        GpuConstructsError: The plan cannot read an object.
+    """
+    from gpu_constructs.capacity.demand.consumers import consumers
+
+    provided = [seen.provided_by(one) for one in (old, new)]
+    facts = [Facts(one, says, inventory) for one, says in zip((old, new), provided, strict=True)]
+    before, after = ({_owner(each): each for each in consumers(one)} for one in facts)
+    effects: dict[Owner, list[Effect]] = {}
+    for owner in [*before, *(one for one in after if one not in before)]:
+        effects.setdefault(owner, []).extend(_of_requests(before.get(owner), after.get(owner)))
+    cluster = list(_of_sharing(*provided))
+    if inventory is not None:
+        from gpu_constructs.capacity.planner import plan
+
+        plans = [plan(one, inventory) for one in facts]
+        cluster += _of_plans(*plans)
+        for owner, effect in _of_waiting(*plans):
+            effects.setdefault(owner, []).append(effect)
+    return Capacity(cluster, effects)
+
+
+def _owner(consumer: Consumer) -> Owner:
+    return consumer.kind, consumer.namespace, consumer.name
+
+
+def _of_requests(old: Consumer | None, new: Consumer | None) -> Iterator[Effect]:
+    """Yield the changed requests of a workload: its GPUs and the memory that its annotations state."""
+    asks = [_total(one) for one in (old, new)]
+    for resource in dict.fromkeys([*asks[0], *asks[1]]):
+        amounts = [one.get(resource, 0) for one in asks]
+        if amounts[0] != amounts[1]:
+            yield Effect("capacity", f"requests of {resource}: {amounts[0]} → {amounts[1]}")
+    if old and new and old.vram_mib != new.vram_mib:
+        yield Effect("capacity", f"GPU memory of each pod: {_mib(old.vram_mib)} → {_mib(new.vram_mib)}")
+
+
+def _total(consumer: Consumer | None) -> dict[str, int]:
+    """Return the amounts of all pods of a workload; for a DaemonSet, the amounts on each node."""
+    if consumer is None:
+        return {}
+    pods = 1 if consumer.is_for_each_node else consumer.pods
+    return {name: amount * pods for name, amount in consumer.asks.items()}
+
+
+def _mib(amount: int | None) -> str:
+    return "not stated" if amount is None else f"{amount} MiB"
+
+
+def _of_sharing(old: Sequence[Provided], new: Sequence[Provided]) -> Iterator[Effect]:
+    """Yield the changed configurations of device plugins: the sharing of each resource and the MIG strategy."""
+    before, after = _advertised(old), _advertised(new)
+    for name in dict.fromkeys([*before, *after]):
+        texts = [one.get(name, "nothing") for one in (before, after)]
+        if texts[0] != texts[1]:
+            yield Effect("capacity", f"{name}: {texts[0]} → {texts[1]}")
+
+
+def _advertised(provided: Sequence[Provided]) -> dict[str, str]:
+    """Return how each configuration of a device plugin shares GPUs, in words."""
+    found: dict[str, str] = {}
+    for one in provided:
+        for resource, sharing in one.gpu_resources.items():
+            found[f"each GPU advertises as {resource}"] = _shared(sharing)
+        for offer in one.gpu_offers:
+            called = f"configuration {offer.config!r} of the device plugin" if offer.config else "the device plugin"
+            found[f"sharing of {called}"] = _shared(offer.sharing)
+            found[f"MIG strategy of {called}"] = offer.mig_strategy
+    return found
+
+
+def _shared(sharing: Sharing) -> str:
+    unit = sharing.vram_unit_mib
+    slots = f"a slot for each {unit} MiB" if unit else f"{sharing.replicas} slots"
+    return f"{slots} ({sharing.strategy})"
+
+
+def _of_plans(old: Plan, new: Plan) -> Iterator[Effect]:
+    """Yield what differs between two plans for the cluster as a whole: slots, GPU memory and new problems."""
+    for resource in dict.fromkeys([*old.stock, *new.stock]):
+        totals = [one.stock[resource].total if resource in one.stock else 0 for one in (old, new)]
+        if totals[0] != totals[1]:
+            yield Effect("capacity", f"slots of {resource} in the cluster: {totals[0]} → {totals[1]}")
+    for what, before, after in (
+        ("GPU memory", old.vram, new.vram),
+        ("room for the long-running pods", old.always_fits, new.always_fits),
+        ("room for all pods at the same time", old.all_fits, new.all_fits),
+    ):
+        if before != after:
+            yield Effect("capacity", f"{what}: {before} → {after}")
+    known = {one.text for one in old.problems}
+    yield from (Effect("capacity", one.text) for one in new.problems if one.text not in known)
+
+
+def _of_waiting(old: Plan, new: Plan) -> Iterator[tuple[Owner, Effect]]:
+    """Yield the workloads whose number of waiting pods changes."""
+    before = {_owner(one.consumer): one.waiting for one in old.consumers}
+    for one in new.consumers:
+        waiting = before.get(_owner(one.consumer), 0)
+        if one.waiting > waiting:
+            why = "; ".join(f"{node}: {reason}" for node, reason in list(one.refusals.items())[:2])
+            text = f"{one.waiting} of {one.waiting + one.placed} pods stay Pending (before: {waiting})"
+            yield _owner(one.consumer), Effect("capacity", f"{text}{f', because of {why}' if why else ''}")
+        elif one.waiting < waiting:
+            text = f"{waiting - one.waiting} pods that were Pending get a place"
+            yield _owner(one.consumer), Effect("capacity", text)

@@ -1,0 +1,121 @@
+"""The comparison of two objects field by field, and the pairs of objects of two sides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpu_constructs.cli.diff.model import MISSING, Change, Key, Path, Side
+from gpu_constructs.cli.diff.stored import by_key, stored
+from gpu_constructs.cli.documents import Broken, Document
+from gpu_constructs.kube import kinds
+from gpu_constructs.kube.plain_data import at
+from gpu_constructs.records import dataclass
+
+_HASH = re.compile(r"-[0-9a-f]{8,64}$")
+
+
+def changes_of(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
+    """Yield the fields that differ between two values. Lists whose items have a key are compared item by item.
+
+    Args:
+        old: Value before the change, in the form in which the API server stores it.
+        new: Value after the change, in the same form.
+        path: Path of the values in the object.
+    """
+    if old == new and type(old) is type(new):
+        return
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from changes_of(old.get(key, MISSING), new.get(key, MISSING), (*path, str(key)))
+        return
+    before, after = (by_key(path[-1], one) if isinstance(one, list) and path else None for one in (old, new))
+    if before is None or after is None:
+        yield Change(path, old, new)
+        return
+    for key in [*before, *(key for key in after if key not in before)]:
+        yield from changes_of(before.get(key, MISSING), after.get(key, MISSING), (*path, f"[{key}]"))
+    if [key for key in before if key in after] != [key for key in after if key in before]:
+        yield Change((*path, "(order)"), list(before), list(after))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An object on both sides.
+
+    Attributes:
+        old: Object before the change; None if it is created.
+        new: Object after the change; None if it is removed.
+        before: Object before the change as the API server stores it; empty if it is created.
+        after: Object after the change as the API server stores it; empty if it is removed.
+    """
+
+    old: Document | None
+    new: Document | None
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+    @property
+    def document(self) -> Document:
+        """Object after the change, or before it if the object is removed."""
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+
+def readable(objects: Sequence[Document]) -> tuple[dict[Key, tuple[Document, dict[str, Any]]], list[Broken]]:
+    """Return objects by their identity, each as the API server stores it, and the objects with values of a wrong type.
+
+    If two objects have the same identity, the last one counts, and the others are among the broken objects.
+    """
+    found: dict[Key, tuple[Document, dict[str, Any]]] = {}
+    broken = []
+    for document in objects:
+        key = kinds.identity_of(document.manifest)
+        if key in found:
+            first = found[key][0]
+            problem = f"{document.name} is also in {first.file}:{first.line}. Leave one of them out"
+            broken.append(Broken(document.file, document.line, problem))
+        try:
+            found[key] = document, stored(document.manifest)
+        except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+            problem = f"{document.name} has a value of a wrong type ({error}). Correct it"
+            broken.append(Broken(document.file, document.line, problem))
+    return found, broken
+
+
+def pairs_of(old: Side, new: Side) -> tuple[list[Pair], list[Broken]]:
+    """Return the pairs of objects of two sides, in the order of the new side, and the objects that are not comparable.
+
+    An object that the new side no longer has and an object that it adds are one pair if one replaces the other.
+    """
+    before, broken = readable(old.objects)
+    after, more = readable(new.objects)
+    gone = {key: one for key, one in before.items() if key not in after}
+    pairs = []
+    for key, (document, manifest) in after.items():
+        former = before.get(key) or _replaced(key, manifest, gone)
+        pairs.append(Pair(former and former[0], document, former[1] if former else {}, manifest))
+    pairs += [Pair(document, None, manifest, {}) for document, manifest in gone.values()]
+    return pairs, [*broken, *more]
+
+
+def _replaced(
+    key: Key, manifest: Mapping[str, Any], gone: dict[Key, tuple[Document, dict[str, Any]]]
+) -> tuple[Document, dict[str, Any]] | None:
+    """Return the object that a new object replaces, and remove it from the objects that are gone."""
+    similar = [old for old in gone if old[:2] == key[:2] and _is_the_same(old, gone[old][1], key, manifest)]
+    return gone.pop(similar[0]) if len(similar) == 1 else None
+
+
+def _is_the_same(old_key: Key, old: Mapping[str, Any], key: Key, new: Mapping[str, Any]) -> bool:
+    """Check whether two objects are one with a new name: by selector, by the name without a hash, or by the rest."""
+    selectors = [at(one, "spec.selector") for one in (old, new)]
+    if at(new, "spec.template") is not None and selectors[0] is not None:
+        return bool(selectors[0] == selectors[1]) and old_key[2] == key[2]
+    stems = [_HASH.sub("", one[3]) for one in (old_key, key)]
+    if old_key[2] == key[2] and stems[0] == stems[1]:
+        return True
+    rest = [{name: value for name, value in one.items() if name != "metadata"} for one in (old, new)]
+    return rest[0] == rest[1] and len(rest[0]) > 2 and (old_key[3] == key[3] or old_key[2] == key[2])

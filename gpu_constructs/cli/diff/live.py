@@ -1,0 +1,122 @@
+"""What runs in a cluster, and what the API server would make of new objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpu_constructs.cli.diff.model import Side, Sides
+from gpu_constructs.cli.diff.sources import side_of
+from gpu_constructs.cli.diff.stored import overlaid
+from gpu_constructs.cli.documents import Broken, Document
+from gpu_constructs.cli.kubectl import Kubectl, KubectlError
+from gpu_constructs.kube import kinds
+from gpu_constructs.records import replace
+
+_GET = ("get", "--ignore-not-found", "--output=json", "--filename=-")
+_APPLY = ("apply", "--server-side", "--dry-run=server", "--output=json", "--filename=-")
+_FORCE = "--force-conflicts"
+
+
+_BY_SERVER = "with the result of kubectl apply --server-side --dry-run=server"
+_LOCALLY = (
+    "locally, because you may not patch these objects. Fields that the new objects no longer set are not compared"
+)
+
+
+def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
+    """Return the two sides for a folder: its objects as they run, and as they would be after an apply.
+
+    Args:
+        kubectl: Program that reads the cluster.
+        folder: Folder or file with the new objects.
+
+    Raises:
+        KubectlError: The cluster does not answer.
+    """
+    side, broken = side_of(folder)
+    given = side.objects
+    where = kubectl.where()
+    running, errors = _each(kubectl, _GET, given)
+    # A kind without a definition in the cluster has no objects.
+    unseen = {id(one): text for one, text in errors if "no matches for kind" not in text}
+    results, refusals = _each(kubectl, _APPLY, [one for one in given if id(one) in running])
+    conflicts = [(one, text) for one, text in refusals if "conflict" in text]
+    forced, still = _each(kubectl, (*_APPLY, _FORCE), [one for one, _ in conflicts])
+    refused = {id(one): text for one, text in [*refusals, *still] if (one, text) not in conflicts}
+    is_local = any("cannot patch" in text for text in refused.values())
+    old, new = [], []
+    for one in given:
+        if (found := running.get(id(one))) is not None:
+            old.append(_named(one, found, where.partition(",")[0]))
+            result = (results | forced).get(id(one))
+            new.append(_named(one, overlaid(dict(found), dict(one.manifest)) if result is None else result))
+        elif id(one) not in unseen:
+            new.append(one)
+    names = {id(one): kinds.identity_of(one.manifest) for one in given}
+    return Sides(
+        Side(old),
+        replace(side, objects=new, texts={}),
+        [*broken, *(Broken(one.file, one.line, f"{one.name}: {text}") for one, text in errors if id(one) in unseen)],
+        f"{where}; compared {_LOCALLY if is_local else _BY_SERVER}. Objects that only run are not compared",
+        None if is_local else {names[one]: text for one, text in refused.items()},
+        {names[id(one)]: f"kubectl apply needs --force-conflicts, because of a {text}" for one, text in conflicts},
+    )
+
+
+def _named(document: Document, manifest: Mapping[str, Any], context: str = "") -> Document:
+    """Return an object of the cluster under the identity of the object in the folder."""
+    metadata = {**manifest["metadata"], "name": document.manifest["metadata"]["name"]}
+    if "namespace" not in document.manifest["metadata"]:
+        metadata.pop("namespace", None)
+    file, line = (context, 0) if context else (document.file, document.line)
+    return Document({**manifest, "metadata": metadata}, file, line)
+
+
+def _each(
+    kubectl: Kubectl, command: Sequence[str], given: Sequence[Document]
+) -> tuple[dict[int, Mapping[str, Any]], list[tuple[Document, str]]]:
+    """Run a command of kubectl for some objects, and return its objects and its errors.
+
+    If kubectl fails, the function halves the objects until it knows which of them fail.
+
+    Args:
+        kubectl: Program that reads the cluster.
+        command: Arguments of kubectl that read objects from standard input.
+        given: Objects.
+
+    Returns:
+        The objects that kubectl printed, by the ``id()`` of the given object, and each object that failed with the
+        message.
+    """
+    if not given:
+        return {}, []
+    items = {"apiVersion": "v1", "kind": "List", "items": [dict(one.manifest) for one in given]}
+    try:
+        text = kubectl.run(*command, stdin=json.dumps(items))
+    except KubectlError as error:
+        if len(given) == 1:
+            if not error.is_forbidden and _is_unreachable(str(error)):
+                raise
+            return {}, [(given[0], str(error).partition(": ")[2])]
+        half = len(given) // 2
+        first, second = (_each(kubectl, command, part) for part in (given[:half], given[half:]))
+        return first[0] | second[0], first[1] + second[1]
+    printed = json.loads(text) if text.strip() else {}
+    objects = printed.get("items", [printed] if printed else [])
+    by_key = {(one["kind"], one["metadata"]["name"], one["metadata"].get("namespace")): one for one in objects}
+    names = {key[:2]: one for key, one in by_key.items()}
+    found: dict[int, Mapping[str, Any]] = {}
+    for one in given:
+        _, kind, namespace, name = kinds.identity_of(one.manifest)
+        match = by_key.get((kind, name, namespace)) if namespace else names.get((kind, name))
+        if match is not None:
+            found[id(one)] = match
+    return found, []
+
+
+def _is_unreachable(message: str) -> bool:
+    return any(
+        text in message for text in ("was refused", "Unable to connect", "no such host", "Unauthorized", "i/o timeout")
+    )

@@ -1,0 +1,107 @@
+"""Files that no ``kubectl apply`` reads: machine configuration of Talos nodes, and values of Helm charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import yaml
+
+from gpu_constructs.cli.diff.comparing import changes_of
+from gpu_constructs.cli.diff.model import MISSING, Change, Effect
+from gpu_constructs.cli.documents import Broken
+from gpu_constructs.kube.tables import table
+from gpu_constructs.records import dataclass
+
+FOLDERS = ("machine-config", "helm-values")
+"""Folders below the output folder that contain files for nodes and for Helm."""
+_PATCH = "talosctl --nodes <node-ip> apply-config --file <machine configuration with {file}>"
+
+
+@dataclass(frozen=True)
+class FileDifference:
+    """A file for nodes or for Helm that differs.
+
+    Attributes:
+        path: Path of the file below the output folder.
+        changes: Settings that differ.
+        effects: Consequences.
+        steps: Commands that bring the change to the nodes or to the cluster, in order.
+    """
+
+    path: str
+    changes: Sequence[Change]
+    effects: Sequence[Effect]
+    steps: Sequence[str]
+
+
+def of_files(old: Mapping[str, str], new: Mapping[str, str], root: str) -> tuple[list[FileDifference], list[Broken]]:
+    """Return the files for nodes and for Helm that differ, and the files that are not YAML.
+
+    Args:
+        old: Texts of the files before the change, by their path.
+        new: Texts of the files after the change, by their path.
+        root: Folder of the files after the change, for the commands.
+    """
+    found, broken = [], []
+    for path in sorted({*old, *new}):
+        try:
+            changes = list(changes_of(_settings(old.get(path, "")), _settings(new.get(path, ""))))
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = f"is not YAML: {getattr(error, 'problem', None) or type(error).__name__}. Correct it"
+            broken.append(Broken(path, mark.line + 1 if mark else 1, problem))
+            continue
+        if changes and path not in new:
+            text = "the file is gone. The nodes and the releases keep its settings until you remove them"
+            found.append(FileDifference(path, (), [Effect("node", text)], ()))
+        elif changes:
+            file = str(PurePosixPath(root, path))
+            found.append(_helm(path, file, changes) if FOLDERS[1] in path else _machine(path, file, changes))
+    return found, broken
+
+
+def _settings(text: str) -> dict[str, Any]:
+    """Return the settings in a file of one or more documents. Documents with a kind are below their kind and name."""
+    found: dict[str, Any] = {}
+    for document in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if isinstance(document, dict) and "kind" in document and "machine" not in document:
+            kind = found.setdefault(str(document["kind"]), {})
+            kind[str(document.get("name", ""))] = document
+        elif isinstance(document, dict):
+            found.update({str(key): value for key, value in document.items()})
+    return found
+
+
+def _helm(path: str, file: str, changes: Sequence[Change]) -> FileDifference:
+    release = PurePosixPath(path).name.split(".")[0]
+    effect = Effect("node", "helm upgrade applies these values, and the chart decides which pods restart")
+    step = f"helm upgrade {release} <chart> --namespace <namespace> --version <version> --values {file}"
+    return FileDifference(path, changes, [effect], [step])
+
+
+def _machine(path: str, file: str, changes: Sequence[Change]) -> FileDifference:
+    effects: dict[str, Effect] = {}
+    steps: dict[str, None] = {}
+    for row, change in _matched(changes):
+        effects[row["text"]] = Effect("node", row["text"])
+        value = "<image>" if change.new is MISSING else change.new
+        steps.update(dict.fromkeys(step.format(file=file, value=value) for step in row.get("steps", ())))
+    is_schematic = path.endswith(".schematic.yaml")
+    patch = () if is_schematic else (_PATCH.format(file=file),)
+    upgrades = [step for step in steps if " upgrade " in step or step.startswith("curl")]
+    later = [step for step in steps if step not in upgrades]
+    return FileDifference(path, changes, list(effects.values()), [*upgrades, *patch, *later])
+
+
+def _matched(changes: Sequence[Change]) -> Iterator[tuple[Mapping[str, Any], Change]]:
+    """Yield each row of the table that applies to a change, in the order of the table."""
+    rows = table("gpu_constructs.cli.diff", "nodes.yaml")
+    pairs = [
+        (number, change)
+        for change in changes
+        for place in (".".join(step for step in change.path if step),)
+        for number in [next(i for i, row in enumerate(rows) if any(place.startswith(one) for one in row["at"]))]
+    ]
+    yield from ((rows[number], change) for number, change in sorted(pairs, key=lambda one: one[0]))

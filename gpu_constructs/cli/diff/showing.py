@@ -1,0 +1,190 @@
+"""The result of a comparison as text for a terminal, as Markdown, as findings and as plain data."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gpu_constructs.cli import terminal
+from gpu_constructs.cli.diff.analysis import Comparison
+from gpu_constructs.cli.diff.model import MISSING, Change, Difference, Effect, Topic
+from gpu_constructs.cli.diff.steps import Step
+from gpu_constructs.cli.findings import Finding, Severity
+
+_PAGE = "docs/command-diff.md"
+_MARKS = {"created": "+", "removed": "-", "replaced": "»", "changed": "~", "moved": "=", "same": " "}
+_COLORS: dict[str, terminal.Color] = {"+": "green", "-": "red", "»": "yellow", "~": "yellow", "=": "dim", " ": "dim"}
+_SEVERITIES: dict[Topic, Severity] = {
+    "immutable": "error",
+    "restart": "warning",
+    "capacity": "warning",
+    "broadening": "warning",
+    "node": "warning",
+}
+_LONGEST = 56
+_MOST_LINES = 8
+
+
+def headline(difference: Difference) -> str:
+    """Return the most important consequence of a difference as one line."""
+    texts = [one.text for one in difference.effects]
+    words = {"created": "created", "removed": "removed, which no apply does", "moved": "no change"}
+    default = words.get(difference.action, "no pod restarts")
+    if difference.action == "moved" and difference.old and difference.new:
+        return f"moves from {difference.old.file} to {difference.new.file}: no change"
+    if difference.action in ("created", "removed"):
+        return ": ".join([default, *texts[:1]])
+    return texts[0] if texts else default
+
+
+def details(change: Change, is_secret: bool) -> list[str]:
+    """Return the lines that show a changed field. Values of Secrets are hidden."""
+    if is_secret and change.path[0] in ("data", "stringData"):
+        return [f"{change.place}: changes (value hidden)"]
+    old, new = change.old, change.new
+    if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
+        lines = [
+            line
+            for line in difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
+            if not line.startswith(("---", "+++", "@@"))
+        ]
+        more = [f"  … {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
+        return [f"{change.place}:", *(f"  {line}" for line in lines[:_MOST_LINES]), *more]
+    if isinstance(old, list) and isinstance(new, list) and change.path[-1] != "(order)":
+        removed = [f"  - {_short(one)}" for one in old if one not in new]
+        added = [f"  + {_short(one)}" for one in new if one not in old]
+        return [f"{change.place}:", *(removed + added or ["  (other order)"])]
+    return [f"{change.place}: {_short(old)} → {_short(new)}"]
+
+
+def _short(value: Any) -> str:
+    if value is MISSING:
+        return "(not set)"
+    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
+
+
+def as_text(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:
+    """Return a comparison as text for a terminal.
+
+    Args:
+        comparison: Result of the comparison.
+        steps: Commands to run.
+        summary: One line that states the result.
+        how: Sentence that states what the command compared; empty to leave it out.
+    """
+    parts = [terminal.wrapped(how)] if how else []
+    parts += ["\n".join(_lines(one)) for one in comparison.differences]
+    for file in comparison.files:
+        parts.append("\n".join([terminal.painted(f"~ {file.path}", "bold"), *_body(file.effects, file.changes)]))
+    if comparison.effects:
+        parts.append("\n".join([terminal.painted("cluster", "bold"), *_body(comparison.effects, ())]))
+    if steps:
+        lines = [f"  {line}" for one in steps for line in str(one).splitlines()]
+        parts.append("\n".join([terminal.painted("commands to run, in this order", "bold"), *lines]))
+    return "\n\n".join([*parts, terminal.wrapped(summary)]) + "\n"
+
+
+def _lines(difference: Difference) -> Iterator[str]:
+    mark = _MARKS[difference.action]
+    name = terminal.painted(f"{mark} {difference.document.name}", "bold")
+    yield name.replace(mark, terminal.painted(mark, _COLORS[mark]), 1)
+    yield terminal.wrapped(headline(difference), indent=4)
+    yield from _body(difference.effects[1:], difference.changes, difference.kind == "Secret")
+
+
+def _body(effects: Sequence[Effect], changes: Sequence[Change], is_secret: bool = False) -> Iterator[str]:
+    for effect in effects:
+        yield terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4)
+    for change in changes:
+        for line in details(change, is_secret):
+            yield terminal.painted(f"      {line}", "dim")
+
+
+def as_markdown(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:
+    """Return a comparison as Markdown for a comment on a pull request: a table, and details that the reader unfolds."""
+    parts = [f"**{summary}**", *([how] if how else [])]
+    rows = [f"| {one.action} | `{one.document.name}` | {_cell(headline(one))} |" for one in comparison.differences]
+    rows += [f"| changed | `{one.path}` | {_cell(one.effects[0].text)} |" for one in comparison.files]
+    rows += [f"| | cluster | {_cell(one.text)} |" for one in comparison.effects]
+    if rows:
+        parts.append("\n".join(["| | object | consequence |", "|---|---|---|", *rows]))
+    for one in comparison.differences:
+        lines = list(_body(one.effects[1:], one.changes, one.kind == "Secret"))
+        if lines:
+            parts.append(_folded(f"<code>{_escaped(one.document.name)}</code>", "\n".join(lines)))
+    if steps:
+        parts.append(_folded("Commands to run, in this order", "\n".join(map(str, steps)), "bash"))
+    return "\n\n".join(parts) + "\n"
+
+
+def _folded(title: str, text: str, language: str = "") -> str:
+    fence = "````" if "```" in text else "```"
+    return f"<details><summary>{title}</summary>\n\n{fence}{language}\n{text}\n{fence}\n\n</details>"
+
+
+def _cell(text: str) -> str:
+    return _escaped(text).replace("|", "\\|").replace("\n", " ")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def findings_of(comparison: Comparison) -> list[Finding]:
+    """Return a finding for each consequence, and for each object that changes without one."""
+    found = []
+    for one in comparison.differences:
+        document = one.document
+        for effect in one.effects or [Effect("note", headline(one))]:
+            found.append(_finding(effect, document.name, document.file, document.line))
+    for file in comparison.files:
+        found += [_finding(effect, file.path, file.path, 1) for effect in file.effects]
+    return [*found, *(_finding(effect, "", "", 0) for effect in comparison.effects)]
+
+
+def _finding(effect: Effect, name: str, file: str, line: int) -> Finding:
+    severity = _SEVERITIES.get(effect.topic, "note")
+    return Finding(effect.topic, severity, name, effect.text, file, line, link=f"{_PAGE}#{effect.topic}")
+
+
+def as_data(comparison: Comparison, steps: Sequence[Step]) -> dict[str, Any]:
+    """Return a comparison as plain data for JSON."""
+    return {
+        "objects": [
+            {
+                "action": one.action,
+                "object": one.document.name,
+                "file": one.document.file,
+                "line": one.document.line,
+                "consequence": headline(one),
+                "effects": [{"topic": effect.topic, "text": effect.text} for effect in one.effects],
+                "changes": [line for change in one.changes for line in details(change, one.kind == "Secret")],
+            }
+            for one in comparison.differences
+        ],
+        "steps": [{"command": one.command, "comment": one.comment} for one in steps],
+    }
+
+
+def summary_of(comparison: Comparison) -> str:
+    """Return one line that states how many objects differ, and the consequences."""
+    actions = Counter(one.action for one in comparison.differences if one.action != "same")
+    parts = [f"{count} {action}" for action, count in actions.items()]
+    if comparison.files:
+        parts.append(f"{len(comparison.files)} files for nodes or Helm changed")
+    topics = Counter(
+        topic for one in comparison.differences for topic in dict.fromkeys(effect.topic for effect in one.effects)
+    )
+    topics.update(effect.topic for one in comparison.files for effect in one.effects)
+    topics.update(effect.topic for effect in comparison.effects)
+    counted = [
+        f"{topics[one]} {one}" for one in ("immutable", "restart", "capacity", "broadening", "node") if topics[one]
+    ]
+    if not parts and not counted:
+        return "no difference"
+    ends = [", ".join(parts), f"consequences: {', '.join(counted)}" if counted else ""]
+    return "; ".join(filter(None, ends))

@@ -1,0 +1,85 @@
+"""The commands that bring the difference to the cluster, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from gpu_constructs.cli.diff.analysis import Comparison
+from gpu_constructs.cli.diff.immutable import effect_of_deletion
+from gpu_constructs.cli.diff.model import Difference, Side
+from gpu_constructs.cli.documents import Document
+from gpu_constructs.kube import kinds
+from gpu_constructs.records import dataclass
+
+_NEEDS_CRDS = "needs-crds"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command to run.
+
+    Attributes:
+        command: Command line.
+        comment: Warning or explanation; empty if the command needs none.
+    """
+
+    command: str
+    comment: str = ""
+
+    def __str__(self) -> str:
+        return f"# {self.comment}\n{self.command}" if self.comment else self.command
+
+
+def steps_of(comparison: Comparison, new: Side, options: Sequence[str] = ()) -> list[Step]:
+    """Return the commands that bring a difference to the cluster, in order.
+
+    Args:
+        comparison: Result of the comparison.
+        new: Side after the change.
+        options: Options of kubectl that select the cluster; none by default.
+    """
+    kubectl = " ".join(["kubectl", *options])
+    found = comparison.differences
+    refused = [one for one in found if one.has("immutable") and one.new and "cannot change" in _first(one)]
+    applied = [one.new for one in found if one.new and one.action in ("created", "changed", "replaced")]
+    steps = [_deletion(kubectl, one.new, _first(one)) for one in refused if one.new]
+    steps += [_deletion(kubectl, one.old) for one in found if _shares_selector(one) and one.old]
+    steps += [Step(f"{kubectl} apply --server-side -f {place}", note) for place, note in _places(applied, new)]
+    steps += [Step(step) for file in comparison.files for step in file.steps]
+    gone = [one for one in found if one.old and (one.new is None or one.action == "replaced")]
+    steps += [_deletion(kubectl, one.old) for one in reversed(gone) if one.old and not _shares_selector(one)]
+    return steps
+
+
+def _first(difference: Difference) -> str:
+    return difference.effects[0].text if difference.effects else ""
+
+
+def _shares_selector(difference: Difference) -> bool:
+    return difference.action == "replaced" and "same selector" in _first(difference)
+
+
+def _deletion(kubectl: str, document: Document, why: str = "") -> Step:
+    """Return the command that deletes an object, with a warning about what it stops."""
+    group, kind, namespace, name = kinds.identity_of(document.manifest)
+    resource = f"{kind.lower()}{f'.{group}' if group else ''}"
+    comment = effect_of_deletion(kind)
+    inside = f" --namespace {namespace}" if namespace else ""
+    orphan = " --cascade=orphan" if kind == "StatefulSet" and why and ".selector" not in why else ""
+    if orphan:
+        comment = "keeps the pods running. The new StatefulSet adopts them"
+    return Step(f"{kubectl} delete {resource} {name}{inside}{orphan}", f"Warning: this {comment}" if comment else "")
+
+
+def _places(documents: Sequence[Document], side: Side) -> Iterator[tuple[str, str]]:
+    """Yield each folder or file to apply, in the order of the files, with a note for folders that need definitions."""
+    places: dict[str, None] = {}
+    for one in sorted(documents, key=lambda one: (_NEEDS_CRDS in one.file, one.file)):
+        places[str(PurePosixPath(one.file).parent) if side.root else one.file] = None
+    for place in places:
+        needs = place.endswith(_NEEDS_CRDS)
+        yield (
+            place if place != "<stdin>" else "-",
+            "once the cluster has the definitions of these kinds" if needs else "",
+        )
