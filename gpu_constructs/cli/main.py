@@ -14,6 +14,7 @@ from gpu_constructs.errors import GpuConstructsError
 
 NAME = "gpu-constructs"
 COMMANDS: Mapping[str, str] = {
+    "compare": "Compare what helm template printed with what this library makes of the same values.",
     "migrate": "Print Python for the values of a Helm chart.",
 }
 """Commands in the order of the help text, each with its summary. The module of a command has the name of the command.
