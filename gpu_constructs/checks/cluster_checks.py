@@ -32,11 +32,11 @@ def check(
         settings: Codes of the rules to ignore, and the inventory of GPU nodes.
     """
     facts = Facts(manifests, provided, settings.inventory)
-    found = [finding.about(facts.origins) for each in _CHECKS for finding in each(facts)]
+    found = [finding.about(facts.origins) for each in CHECKS for finding in each(facts)]
     return [*found, *broken_rules(facts, ignore=settings.ignore)]
 
 
-_CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     components.objects_are_made_once,
     components.namespaces_exist,
     components.runtime_classes_exist,
@@ -69,3 +69,4 @@ _CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     quotas_fit_and_count,
     references_exist,
 )
+"""All checks except the rules, in the order in which their problems appear."""

@@ -92,7 +92,7 @@ class Documents:
         return [dict(document.manifest) for document in self.objects]
 
 
-def read(paths: Sequence[str]) -> Documents:
+def read(paths: Sequence[str], *, with_owned: bool = False) -> Documents:
     """Return the Kubernetes objects in files and folders.
 
     The reader accepts YAML and JSON with any number of documents, the output of ``helm template`` and of ``kubectl
@@ -102,6 +102,7 @@ def read(paths: Sequence[str]) -> Documents:
 
     Args:
         paths: Files and folders. ``-`` stands for standard input.
+        with_owned: Whether the result also contains the objects whose controller is among the objects.
 
     Raises:
         CommandError: A path does not exist, or the operating system does not let the program read it.
@@ -112,7 +113,7 @@ def read(paths: Sequence[str]) -> Documents:
         for name, text, is_named in _texts(path):
             for part in _parts(name, text, is_named):
                 (broken if isinstance(part, Broken) else objects).append(part)  # type: ignore[arg-type]
-    return Documents(without_owned(objects), broken)
+    return Documents(objects if with_owned else without_owned(objects), broken)
 
 
 def _texts(path: str) -> Iterator[tuple[str, str, bool]]:

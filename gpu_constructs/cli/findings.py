@@ -10,7 +10,6 @@ from typing import Any, Literal
 from gpu_constructs.cli import terminal
 from gpu_constructs.cli.exits import Exit
 from gpu_constructs.records import dataclass
-from gpu_constructs.version import version
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -70,7 +69,9 @@ class Report:
         details: Further results as plain data for JSON; empty by default.
         text: Result as text for a terminal, if it is more than a list of findings; empty by default.
         rules: Titles of the codes that the command can report, by code, for SARIF; empty by default.
-        own: Whole output in the formats that the command writes itself, by the name of the format; empty by default.
+        markdown: Result as Markdown, which comes before the findings; empty by default.
+        files: Functions that return the result by name of the format: in further formats, or in place of a format;
+            none by default.
     """
 
     command: str
@@ -79,7 +80,8 @@ class Report:
     details: Mapping[str, Any] | None = None
     text: str = ""
     rules: Mapping[str, str] | None = None
-    own: Mapping[str, str] | None = None
+    markdown: str = ""
+    files: Mapping[str, Callable[[], str]] | None = None
 
     def written(self, name: str) -> str:
         """Return the report in a format.
@@ -87,8 +89,8 @@ class Report:
         Args:
             name: Name of the format.
         """
-        own = self.own or {}
-        return own[name] if name in own else FORMATS[name](self)
+        files = self.files or {}
+        return files[name]() if name in files else FORMATS[name](self)
 
 
 _COLORS: Mapping[Severity, terminal.Color] = {"error": "red", "warning": "yellow", "note": "blue"}
@@ -136,6 +138,8 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def as_sarif(report: Report) -> str:
     """Return a report in the format SARIF 2.1.0, which code hosts and editors read."""
+    from gpu_constructs.version import version
+
     codes = report.rules or {one.code: one.code for one in report.findings}
     driver = {
         "name": "gpu-constructs",
@@ -148,18 +152,21 @@ def as_sarif(report: Report) -> str:
 
 
 def _sarif_result(finding: Finding) -> dict[str, Any]:
+    from urllib.parse import quote
+
     made: dict[str, Any] = {"level": finding.severity, "message": {"text": _sentence(finding)}}
     if finding.code:
         made["ruleId"] = finding.code
     if finding.file:
-        where: dict[str, Any] = {"artifactLocation": {"uri": finding.file}}
+        where: dict[str, Any] = {"artifactLocation": {"uri": quote(finding.file)}}
         made["locations"] = [{"physicalLocation": {**where, "region": {"startLine": max(finding.line, 1)}}}]
     return made
 
 
 def _sentence(finding: Finding) -> str:
-    parts = (f"{finding.object}: {finding.reason}" if finding.object else finding.reason, finding.way_out)
-    return ". ".join(filter(None, parts))
+    reason = f"{finding.object}: {finding.reason}" if finding.object else finding.reason
+    way_out = f". {finding.way_out.removesuffix('.')}" if finding.way_out else ""
+    return f"{reason}{way_out}" + (f". See {finding.link}" if finding.link else "")
 
 
 def as_github(report: Report) -> str:
@@ -182,16 +189,20 @@ def _escaped(text: str, also: str = "") -> str:
 
 def as_markdown(report: Report) -> str:
     """Return a report as Markdown for a comment on a pull request."""
-    parts = [f"**{report.summary}**"]
+    parts = [f"**{report.summary}**", *([report.markdown] if report.markdown else [])]
     if report.findings:
         rows = [
-            f"| {one.severity} {one.code} | {_cell(one.object)} | {_cell(one.reason)} | {_cell(one.way_out)} |"
+            f"| {one.severity} {one.code} | {_cell(one.object)} | {_cell(one.reason)} | {_cell(_next(one))} |"
             for one in report.findings
         ]
         parts.append("\n".join(["| | object | problem | what to do |", "|---|---|---|---|", *rows]))
-    elif report.text:
+    elif report.text and not report.markdown:
         parts.append(f"```\n{report.text}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def _next(finding: Finding) -> str:
+    return " ".join(filter(None, (finding.way_out, finding.link and f"See {finding.link}.")))
 
 
 def _cell(text: str) -> str:

@@ -14,8 +14,16 @@ from gpu_constructs.errors import GpuConstructsError
 
 NAME = "gpu-constructs"
 COMMANDS: Mapping[str, str] = {
-    "compare": "Compare what helm template printed with what this library makes of the same values.",
+    "init": "Write a small app for a cluster with GPUs, which works at once.",
+    "lint": "Check manifests of any origin with the rules for GPU workloads.",
+    "plan": "Check whether the pods of manifests fit the GPU nodes of a cluster.",
+    "recommend": "Propose how the GPU nodes of a cluster share their GPUs.",
+    "diff": "Show what a change of manifests does: restarts, refused changes, GPUs, rights, and the commands to run.",
+    "doctor": "Look at a live cluster, or at a copy of its objects, and find the cause of a problem with GPUs.",
     "migrate": "Print Python for the values of a Helm chart.",
+    "compare": "Compare what helm template printed with what this library makes of the same values.",
+    "synth": "Run an app, or check that its files are fresh.",
+    "explain": "Print what the documentation says about a code, an alert or a name.",
 }
 """Commands in the order of the help text, each with its summary. The module of a command has the name of the command.
 
@@ -32,8 +40,6 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
             commands, so that the program imports one module. None, the default: the parser reads the arguments of all
             commands.
     """
-    from gpu_constructs.version import version
-
     made = argparse.ArgumentParser(
         NAME,
         description="Check, plan, compare and migrate Kubernetes manifests with NVIDIA GPUs. No command changes a "
@@ -41,7 +47,13 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
         epilog=f"{_STATUSES}\nhelp for a command: {NAME} COMMAND --help",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action="version", version=f"{NAME} {version()}")
+    made.add_argument(
+        "--version",
+        action=_Version,
+        nargs=0,
+        default=argparse.SUPPRESS,
+        help="show the version of the program, and exit",
+    )
     commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(
@@ -52,6 +64,17 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
             command.epilog = f"examples:\n{module.EXAMPLES}\n\n{_STATUSES}"
             module.add_arguments(command)
     return made
+
+
+class _Version(argparse.Action):
+    """The option ``--version``. Only this option reads the version, because that takes long."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the version and exit."""
+        from gpu_constructs.version import version
+
+        print(f"{NAME} {version()}")
+        parser.exit()
 
 
 def _module(command: str) -> ModuleType:

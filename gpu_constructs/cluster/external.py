@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from constructs import Construct
 
-from gpu_constructs.errors import refuse_if
-from gpu_constructs.facts.provided import Component, GpuRuntime, Provided
-from gpu_constructs.kube import fields
+from gpu_constructs.facts.externals import declared
+from gpu_constructs.facts.provided import Component, GpuRuntime
 from gpu_constructs.tree.construct import GpuConstruct, checked
 
 
@@ -61,43 +59,17 @@ class External(GpuConstruct):
         Raises:
             GpuConstructsError: If Kubernetes would reject a name.
         """
-        for name in runtime_classes:
-            fields.dns_subdomain("runtime_classes", name)
-        for name in namespaces:
-            fields.dns_label("namespaces", name)
-        objects = {
-            "ConfigMap": ("config_maps", config_maps),
-            "PriorityClass": ("priority_classes", priority_classes),
-            "Secret": ("secrets", secrets),
-            "ServiceAccount": ("service_accounts", service_accounts),
-        }
-        for keyword, names in objects.values():
-            for name in names:
-                _object_name(keyword, name)
-        fields.labels("gpu_resources", dict.fromkeys(gpu_resources, ""))
-        # A key with a trailing star is valid if it is valid with a letter in place of the star.
-        fields.labels("node_labels", {re.sub(r"(?<=.)\*\Z", "x", label): "" for label in node_labels})
-        super().__init__(scope, id)
-        self.provides = Provided(
-            runtime_classes=tuple(runtime_classes),
-            node_labels=tuple(node_labels),
-            namespaces=tuple(namespaces),
-            objects={kind: tuple(names) for kind, (_, names) in objects.items() if names},
-            other_gpu_resources=tuple(gpu_resources),
-            components=tuple(components),
+        provides = declared(
+            runtime_classes=runtime_classes,
+            node_labels=node_labels,
+            namespaces=namespaces,
+            config_maps=config_maps,
+            priority_classes=priority_classes,
+            secrets=secrets,
+            service_accounts=service_accounts,
+            gpu_resources=gpu_resources,
+            components=components,
             gpu_runtime=gpu_runtime,
         )
-
-
-def _object_name(keyword: str, name: str) -> None:
-    namespace, slash, own = name.rpartition("/")
-    refuse_if(
-        slash and keyword == "priority_classes",
-        keyword,
-        "be names without a namespace, because PriorityClasses are cluster-scoped",
-        name,
-    )
-    if slash:
-        fields.dns_label(keyword, namespace)
-    # A name with a trailing star is valid if it is valid with a letter in place of the star.
-    fields.dns_subdomain(keyword, re.sub(r"\*\Z", "x", own))
+        super().__init__(scope, id)
+        self.provides = provides

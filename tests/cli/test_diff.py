@@ -1,12 +1,17 @@
 """What ``gpu-constructs diff`` says about changes of manifests."""
 
 import json
+import random
+import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
 
-from cli.changes import changes
+from cli.changes import TABLE, changed, changes
 from gpu_constructs.cli.main import main
+
+TABLES = yaml.safe_load((Path(__file__).parent / "tables" / "diff.yaml").read_text(encoding="utf-8"))
 
 
 def written(path, *manifests):
@@ -34,3 +39,186 @@ def test_each_change_has_its_consequence(row, old, new, tmp_path, capsys):
     assert ("immutable" in topics) == (row.get("refused") is True)
     assert ("restart" in topics) == ("restarts" in row)
     assert row.get("says", "") in "\n".join(texts)
+
+
+def _tables(name):
+    return [pytest.param(row, id=row["about"]) for row in TABLES[name]]
+
+
+def _object(row):
+    return TABLE["objects"][row["of"]] if isinstance(row["of"], str) else row["of"]
+
+
+@pytest.mark.parametrize("row", _tables("security"))
+def test_rights_that_grow_or_shrink_are_named(row, tmp_path, capsys):
+    old, folders = _object(row), [tmp_path / "old", tmp_path / "new"]
+    written(folders[0] / "a.yaml", old)
+    folders[1].mkdir()
+    if "change" in row:
+        written(folders[1] / "a.yaml", changed(old, row["change"]))
+    for before, after, ways in ((*folders, ("broadens", "narrows")), (*reversed(folders), ("narrows", "broadens"))):
+        _, result = said(capsys, before, after, "--security-only")
+        found = [effect for one in result["objects"] for effect in one["effects"]]
+        texts = [[one["text"] for one in found if one["topic"] == topic] for topic in ("broadening", "narrowing")]
+        if "change" in row and before is folders[0]:
+            assert texts == [row.get(way, []) for way in ways]
+        assert bool(texts[0]) == bool(row.get(ways[0])) or "change" not in row
+    status = main(["diff", *map(str, folders), "--security-only", "--fail-on", "broadening"])
+    assert status == bool(row.get("broadens"))
+
+
+@pytest.mark.parametrize("row", _tables("configuration"))
+def test_pods_that_read_changed_configuration_are_named(row, tmp_path, capsys):
+    kind = row.get("kind", "configmap")
+    config = TABLE["objects"][kind]
+    user = changed(TABLE["objects"]["deployment"], {"spec.template.spec": row["spec"]})
+    after = changed(
+        user, {"spec.template.metadata.annotations": {"checksum/config": "b"}} if row.get("restarts") else {}
+    )
+    new = changed(config, {"data" if kind == "configmap" else "stringData": {"a": "2"}})
+    old_file, new_file = (
+        written(tmp_path / f"{n}.yaml", *all_) for n, all_ in enumerate([(config, user), (new, after)])
+    )
+    _, result = said(capsys, old_file, new_file)
+    assert row["says"] in " ".join([result["objects"][0]["consequence"], *_texts(result["objects"][0])])
+
+
+@pytest.mark.parametrize("row", _tables("nodes"))
+def test_files_that_no_apply_reads_have_their_own_commands(row, tmp_path, capsys):
+    for side in ("old", "new"):
+        (tmp_path / side).mkdir()
+        if side in row:
+            file = tmp_path / side / row["file"]
+            file.parent.mkdir(parents=True)
+            file.write_text(row[side])
+    assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new")]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert all(text in out for text in row["says"]), out
+
+
+def test_an_object_with_a_new_name_replaces_the_old_one(tmp_path, capsys):
+    web, config = TABLE["objects"]["deployment"], TABLE["objects"]["configmap"]
+    old = [web, changed(config, {"metadata.name": "config-0123456789"})]
+    new = [changed(web, {"metadata.name": "site"}), changed(config, {"metadata.name": "config-abcdef0123"})]
+    _, result = said(capsys, written(tmp_path / "old.yaml", *old), written(tmp_path / "new.yaml", *new))
+    assert [(one["action"], one["object"]) for one in result["objects"]] == [
+        ("replaced", "Deployment changes/site"),
+        ("replaced", "ConfigMap changes/config-abcdef0123"),
+    ]
+    assert "Both have the same selector, so delete the old object first" in result["objects"][0]["consequence"]
+    commands = [one["command"] for one in result["steps"]]
+    assert commands[0] == "kubectl delete deployment.apps web --namespace changes"
+    assert commands[-1] == "kubectl delete configmap config-0123456789 --namespace changes"
+
+
+def test_an_object_in_another_file_is_no_difference(tmp_path, capsys):
+    written(tmp_path / "old" / "a.yaml", TABLE["objects"]["role"])
+    written(tmp_path / "new" / "b.yaml", TABLE["objects"]["role"])
+    status, result = said(capsys, tmp_path / "old", tmp_path / "new")
+    assert (status, result["steps"]) == (0, [])
+    assert result["objects"][0]["action"] == "moved"
+
+
+def test_commands_are_in_the_order_in_which_they_must_run(tmp_path, capsys):
+    job, role = TABLE["objects"]["job"], TABLE["objects"]["role"]
+    written(tmp_path / "old" / "a.yaml", job, TABLE["objects"]["daemonset"])
+    written(tmp_path / "new" / "a.yaml", changed(job, {"spec.completions": 3}))
+    written(tmp_path / "new" / "needs-crds" / "b.yaml", role)
+    _, result = said(capsys, tmp_path / "old", tmp_path / "new")
+    assert [one["command"] for one in result["steps"]] == [
+        "kubectl delete job.batch train --namespace changes",
+        f"kubectl apply --server-side -f {tmp_path}/new",
+        f"kubectl apply --server-side -f {tmp_path}/new/needs-crds",
+        "kubectl delete daemonset.apps agent --namespace changes",
+    ]
+    assert result["steps"][0]["comment"].startswith("Warning: this stops its pods")
+    assert result["steps"][2]["comment"] == "once the cluster has the definitions of these kinds"
+
+
+def test_folders_with_the_same_objects_are_different_clusters(tmp_path, capsys):
+    for side, data in (("old", "1"), ("new", "2")):
+        for cluster in ("home", "work"):
+            one = changed(TABLE["objects"]["configmap"], {"data": {"a": data if cluster == "work" else "1"}})
+            written(tmp_path / side / cluster / "a.yaml", one)
+    _, result = said(capsys, tmp_path / "old", tmp_path / "new")
+    assert [one["file"] for one in result["objects"]] == [f"{tmp_path}/new/work/a.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "status"),
+    [("any", 1), ("never", 0), ("immutable", 0), ("immutable,restart", 1), ("capacity", 0), ("broadening", 0)],
+)
+def test_fail_on_selects_the_consequences(topics, status, tmp_path, capsys):
+    old = TABLE["objects"]["deployment"]
+    new = changed(old, {"spec.template.spec.containers.0.args": []})
+    files = [written(tmp_path / "old.yaml", old), written(tmp_path / "new.yaml", new)]
+    assert main(["diff", *files, "--fail-on", topics]) == status
+
+
+def test_values_of_secrets_are_hidden(tmp_path, capsys):
+    old = TABLE["objects"]["secret"]
+    files = [
+        written(tmp_path / "old.yaml", old),
+        written(tmp_path / "new.yaml", changed(old, {"stringData": {"a": "x"}})),
+    ]
+    for name in ("text", "json", "markdown", "sarif", "github"):
+        assert main(["diff", *files, "--format", name]) == 1
+        out = capsys.readouterr().out
+        assert "c2VjcmV0" not in out
+        assert "secret-value" not in out
+
+
+def _git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+def test_a_committed_folder_is_compared_with_the_working_tree(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _git(tmp_path, "init", "-b", "main")
+    for data in ("1", "2", "3"):
+        written(tmp_path / "dist" / "a.yaml", changed(TABLE["objects"]["configmap"], {"data": {"a": data}}))
+        if data != "3":
+            _git(tmp_path, "add", ".")
+            _git(tmp_path, "commit", "-m", data)
+    for revisions, change in (("HEAD", "2 → 3"), ("HEAD~1", "1 → 3"), ("HEAD~1..HEAD", "1 → 2")):
+        assert main(["diff", "--git", revisions]) == 1
+        assert f"data.a: {change}" in capsys.readouterr().out
+    assert main(["diff", "--git", "missing"]) == 3
+    assert "Pass a commit, a branch or a tag" in capsys.readouterr().err
+
+
+def test_the_plan_names_the_slots_and_the_pods_that_no_longer_fit(tmp_path, capsys):
+    (tmp_path / "gpus.yaml").write_text("nodes: [{name: gpu-1, gpus: 1, gpu_model: NVIDIA GeForce RTX 3090}]")
+    old = changed(TABLE["objects"]["deployment"], {"spec.replicas": 1, "spec.strategy": {"type": "Recreate"}})
+    old = changed(old, {"spec.template.spec.containers.0.resources.limits": {"nvidia.com/gpu": 1}})
+    files = [written(tmp_path / "old.yaml", old), written(tmp_path / "new.yaml", changed(old, {"spec.replicas": 2}))]
+    status, result = said(capsys, *files, "--inventory", tmp_path / "gpus.yaml", "--fail-on", "capacity")
+    texts = " ".join(one["reason"] for one in result["findings"])
+    assert status == 1
+    assert "requests of nvidia.com/gpu: 1 → 2" in texts
+    assert "1 of 2 pods stay Pending (before: 0)" in texts
+
+
+@pytest.mark.parametrize("paths", [[], ["a"], ["a", "b", "c"], ["--git", "HEAD", "a", "b"], ["--cluster"]])
+def test_wrong_arguments_end_the_command(paths, capsys, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda _: "kubectl")
+    assert main(["diff", *paths]) == 2
+    assert "PATH must be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_odd_objects_never_end_the_command_with_a_traceback(seed, tmp_path, capsys):
+    chosen = random.Random(seed)
+    objects = list(TABLE["objects"].values())
+    files = []
+    for side in ("old", "new"):
+        texts = yaml.safe_dump_all(chosen.sample(objects, 6)).split("\n")
+        for _ in range(8):
+            line = chosen.randrange(len(texts))
+            head, _, _ = texts[line].partition(":")
+            texts[line] = chosen.choice(["", f"{head}: 5", f"{head}: [1, null]", f"{head}: {{a: 1}}", f"{head}: x"])
+        files.append(tmp_path / f"{side}.yaml")
+        files[-1].write_text("\n".join(texts))
+    for name in ("text", "json", "markdown"):
+        assert main(["diff", *map(str, files), "--format", name]) in (0, 1, 3)

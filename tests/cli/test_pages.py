@@ -1,7 +1,8 @@
 """docs/command-*.md: each console block shows what its command prints. UPDATE_PAGES=1 writes the output anew.
 
 A block ``console`` begins with ``$ gpu-constructs …`` and goes on with the output. A YAML block whose first line is
-``# name.yaml`` is a file that the commands of the page read. The commands run beside ``dist/`` and ``examples/``.
+``# name.yaml`` is a file that the commands of the page read. The commands run beside ``dist/``, ``examples/``
+and ``docs/``.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ def test_a_page_shows_what_its_commands_print(page, tmp_path, monkeypatch):
     for block in documents.blocks(page, "yaml"):
         if name := re.match(r"# (\S+\.yaml)\n", block.text):
             (tmp_path / name[1]).write_text(block.text.split("\n", 1)[1], encoding="utf-8")
-    for folder in ("dist", "examples"):
+    for folder in ("dist", "examples", "docs"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
     text = page.read_text(encoding="utf-8")

@@ -58,16 +58,15 @@ def run(args: argparse.Namespace) -> Exit:
     Raises:
         CommandError: The arguments do not fit together, or a side is not readable.
     """
-    from gpu_constructs.catalog.inventory import GpuInventory
+    from gpu_constructs.cli import inventory
     from gpu_constructs.cli.diff import showing
     from gpu_constructs.cli.diff.analysis import compared, only_security
     from gpu_constructs.cli.diff.model import TOPICS
     from gpu_constructs.cli.diff.steps import steps_of
     from gpu_constructs.cli.findings import Report
 
-    inventory = GpuInventory.from_file(args.inventory) if args.inventory else None
     sides = _sides(args)
-    found = compared(sides, inventory)
+    found = compared(sides, inventory.read(args.inventory)[0] if args.inventory else None)
     steps = []
     if args.security_only:
         found = only_security(found)
@@ -80,9 +79,9 @@ def run(args: argparse.Namespace) -> Exit:
         summary,
         showing.as_data(found, steps),
         rules={str(topic): title for topic, title in TOPICS.items()},
-        own={
-            "text": showing.as_text(found, steps, summary, sides.how),
-            "markdown": showing.as_markdown(found, steps, summary, sides.how),
+        files={
+            "text": lambda: showing.as_text(found, steps, summary, sides.how),
+            "markdown": lambda: showing.as_markdown(found, steps, summary, sides.how),
         },
     )
     chosen = {one for given in args.fail_on or [["any"]] for one in given}

@@ -1,0 +1,161 @@
+"""Folders with the state of a cluster: bundles of this command, dumps of kubectl, and folders of must-gather."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpu_constructs.cli import documents
+from gpu_constructs.cli.doctor.must_gather import is_must_gather, logs_of, nodes_of
+from gpu_constructs.cli.doctor.snapshot import READABLE, Plan, Snapshot, by_kind, cleaned_log
+from gpu_constructs.cli.exits import CommandError, Exit
+
+_INDEX = "bundle.json"
+_SCHEMATIC = re.compile(r"^# Schematic ([0-9a-f]{64})", re.MULTILINE)
+
+
+def read(path: str, namespace: str, plan: Plan | None) -> tuple[Snapshot, Sequence[documents.Broken]]:
+    """Return the state of a cluster from a file or a folder, and the parts that could not be read.
+
+    Args:
+        path: Folder or file; ``-`` for standard input.
+        namespace: Namespace of the workloads; empty for all.
+        plan: Plan to compare the cluster with; None without one.
+
+    Raises:
+        CommandError: The path does not exist, or contains nothing that the command can read.
+    """
+    found, folder = documents.read([path], with_owned=True), Path(path)
+    is_gathered = is_must_gather(folder)
+    objects = by_kind([*(nodes_of(folder) if is_gathered else ()), *found.manifests])
+    index = _index(folder)
+    if not objects and not index and not found.broken:
+        problem = f"{path} must contain Kubernetes objects, and it contains none"
+        raise CommandError(f"{problem}. Pass a folder of doctor --bundle", Exit.COULD_NOT_LOOK)
+    logs = logs_of(folder) if is_gathered else _logs(folder)
+    services = index.get("services") or {}
+    has = {*objects, *(["logs"] if logs else []), *(["services"] if services else [])}
+    unread = index["unread"] if index else {one: _absent(path, one) for one in READABLE if one not in has}
+    for kind in READABLE if index else ():
+        if kind not in unread and kind[0].isupper():
+            objects.setdefault(kind, [])
+    where = f"{path}, a copy of {index['where']}" if index.get("where") else path
+    partial = index.get("partial") or {}
+    return Snapshot(where, objects, unread, partial, logs, services, namespace, plan), found.broken
+
+
+def _absent(path: str, name: str) -> str:
+    what = "states of Talos services" if name == "services" else name
+    return f"{path} contains no {what}"
+
+
+def _index(folder: Path) -> dict[str, Any]:
+    """Return the description of a bundle that this command wrote; empty for another folder or a damaged file."""
+    try:
+        read: Any = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    texts = ("unread", "partial")
+    is_known = isinstance(read, dict) and isinstance(read.get("where"), str)
+    is_known = is_known and all(_are_texts(read.get(name)) for name in texts) and isinstance(read.get("services"), dict)
+    return read if is_known and all(map(_are_texts, read["services"].values())) else {}
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+
+
+def _logs(folder: Path) -> dict[tuple[str, str], str]:
+    """Return the logs below a folder ``logs/<namespace>/<pod>.log``."""
+    files = sorted((folder / "logs").glob("*/*.log")) if folder.is_dir() else []
+    return {(file.parent.name, file.stem): _text(file) for file in files}
+
+
+def _text(file: Path) -> str:
+    return cleaned_log(file.read_bytes().decode("utf-8", "replace"))
+
+
+def write(snapshot: Snapshot, folder: Path) -> None:
+    """Write a snapshot to an empty folder, which ``doctor --from`` reads.
+
+    Raises:
+        CommandError: The folder is not empty, or the operating system does not let the program write there.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError(f"--bundle must name an empty or new folder, got {folder}. Name another folder")
+    index = {
+        "version": 1,
+        "where": snapshot.where,
+        "unread": snapshot.unread,
+        "partial": snapshot.partial,
+        "services": snapshot.services,
+    }
+    files = {_INDEX: index, **{f"objects/{kind}.json": _list(one) for kind, one in snapshot.objects.items() if one}}
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, content in files.items():
+            _write(folder / name, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        for (namespace, pod), text in snapshot.logs.items():
+            _write(folder / "logs" / namespace / f"{pod}.log", text)
+    except OSError as error:
+        raise CommandError(f"cannot write {error.filename}: {error.strerror}. Name another folder") from None
+
+
+def _list(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+# --- the plan ----------------------------------------------------------------------------------------------------
+
+
+def read_plan(path: str) -> tuple[Plan, Sequence[documents.Broken]]:
+    """Return the plan in the folder of a cluster that ``synth`` wrote, and the parts that could not be read.
+
+    The function also reads the capacity plan in ``reports`` and the files in ``machine-config`` beside the folder.
+
+    Raises:
+        CommandError: The folder does not exist.
+    """
+    folder = Path(path)
+    found = documents.read([path])
+    manifests = [one for members in by_kind(found.manifests).values() for one in members]
+    beside = folder.resolve().parent
+    machine = sorted((beside / "machine-config" / folder.resolve().name).glob("*.yaml"))
+    texts = [file.read_text(encoding="utf-8") for file in machine]
+    schematics = [one for text in texts for one in _SCHEMATIC.findall(text)]
+    labels = {name: value for text in texts for name, value in _node_labels(text)}
+    report = beside / "reports" / folder.resolve().name / "capacity-plan.json"
+    return Plan(path, manifests, _report(report), labels, schematics), found.broken
+
+
+def _report(file: Path) -> dict[str, Any] | None:
+    try:
+        read: Any = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CommandError(f"cannot read {file}: {error}. Synthesize it again", Exit.COULD_NOT_LOOK) from None
+    return read if isinstance(read, dict) else None
+
+
+def _node_labels(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the node labels in a machine configuration of Talos."""
+    import yaml
+
+    try:
+        given = [one for one in yaml.safe_load_all(text) if isinstance(one, dict)]
+    except yaml.YAMLError:
+        return
+    for one in given:
+        machine = one.get("machine")
+        labels = machine.get("nodeLabels") if isinstance(machine, dict) else one.get("labels")
+        if isinstance(labels, dict):
+            yield from ((str(name), str(value)) for name, value in labels.items())

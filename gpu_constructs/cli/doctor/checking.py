@@ -1,0 +1,166 @@
+"""The engine of the checks: it runs each row of the table over a view, in the order of cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from itertools import chain
+from typing import Any, Literal
+
+from gpu_constructs.cli.doctor.view import View, title
+from gpu_constructs.cli.findings import Severity
+from gpu_constructs.kube.tables import table
+from gpu_constructs.records import dataclass
+
+Status = Literal["ok", "warning", "failed", "unread", "blocked", "inapplicable"]
+_MODULES = ("node", "runtime", "plugin", "operator", "resource", "workload")
+"""Modules with the functions of the checks, without ``_checks``."""
+_MALFORMED = "an object has a field with another type than the Kubernetes API"
+_ESSENTIAL = ("nodes", "plugin", "resources", "scheduling")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem that a check found.
+
+    Attributes:
+        object: Kind, namespace and name of the object; empty if the problem concerns no object.
+        reason: Description of the problem, without a period at the end.
+        way_out: What the user can do; empty for the text in the table.
+        link: Page and section of the documentation; empty for the one in the table.
+        severity: Severity; empty for the one in the table.
+    """
+
+    object: str
+    reason: str
+    way_out: str = ""
+    link: str = ""
+    severity: Severity | Literal[""] = ""
+
+
+class NotLookedError(Exception):
+    """The error of a check that cannot decide. Its message is the reason."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table of checks. The table explains the columns."""
+
+    id: str
+    category: str
+    title: str
+    link: str
+    way_out: str = ""
+    severity: Severity = "error"
+    needs: Sequence[str] = ()
+    whole: bool = False
+    condition: str = ""
+    after: Sequence[str] = ()
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a check.
+
+    Attributes:
+        row: Row of the check.
+        status: Result. ``unread`` means that the command could not read what the check needs, ``blocked`` that a check
+            of a cause failed, and ``inapplicable`` that the cluster has nothing that the check concerns.
+        problems: Problems that the check found.
+        because: Reason why the command did not look; empty if it did.
+        cause: ID of the failed check that blocks this one; empty if none does.
+    """
+
+    row: Row
+    status: Status
+    problems: Sequence[Problem] = ()
+    because: str = ""
+    cause: str = ""
+
+
+Check = Callable[[View], Iterator[Problem]]
+CHECKS: dict[str, Check] = {}
+"""Functions of the checks, by ID. The decorator ``check`` fills the table."""
+
+
+def check(function: Check) -> Check:
+    """Register the function of the check whose ID is its name with ``-`` for ``_``."""
+    CHECKS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def rows() -> list[Row]:
+    """Return the rows of the table of checks, in the order of cause."""
+    made = []
+    for group in table(__package__, "checks.yaml"):
+        for given in group["checks"]:
+            columns: dict[str, Any] = {("condition" if name == "if" else name): one for name, one in given.items()}
+            columns["link"] = f"docs/{columns['link']}"
+            made.append(Row(category=group["category"], **columns))
+    return made
+
+
+def run(view: View) -> list[Result]:
+    """Return the results of all checks, in the order of cause."""
+    for name in _MODULES:
+        import_module(f"{__package__}.{name}_checks")
+    done: dict[str, Result] = {}
+    for row in rows():
+        done[row.id] = _result(row, view, list(done.values()))
+    return list(done.values())
+
+
+def _result(row: Row, view: View, before: Sequence[Result]) -> Result:
+    from gpu_constructs.cli.doctor.conditions import CONDITIONS
+
+    if because := _unread(row, view):
+        return Result(row, "unread", because=because)
+    try:
+        if row.condition and not CONDITIONS[row.condition].holds(view):
+            return Result(row, "inapplicable", because=CONDITIONS[row.condition].because)
+        causes = (one for one in before if one.row.id in row.after or one.row.category in row.after)
+        if cause := next((one.cause or one.row.id for one in causes if one.status in ("failed", "blocked")), ""):
+            return Result(row, "blocked", because=f"{cause} failed", cause=cause)
+        return _judged(row, list(_by_log(row, view) if row.log else CHECKS[row.id](view)), view)
+    except NotLookedError as reason:
+        return Result(row, "unread", because=str(reason))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return Result(row, "unread", because=_MALFORMED)
+
+
+def _unread(row: Row, view: View) -> str:
+    """Return the reason why the objects that a check needs could not be read; empty if they could."""
+    snapshot = view.snapshot
+    missing = (snapshot.unread[one] for one in row.needs if one in snapshot.unread and one != "logs")
+    partly = (snapshot.partial[one] for one in row.needs if row.whole and one in snapshot.partial)
+    return next(chain(missing, partly), "")
+
+
+def _judged(row: Row, problems: Sequence[Problem], view: View) -> Result:
+    if not problems and "logs" in row.needs and "logs" in view.snapshot.unread:
+        return Result(row, "unread", because=view.snapshot.unread["logs"])
+    severities = {one.severity or row.severity for one in problems}
+    status: Status = "failed" if "error" in severities else "warning" if problems else "ok"
+    return Result(row, status, problems)
+
+
+def _by_log(row: Row, view: View) -> Iterator[Problem]:
+    """Yield a problem for each program whose log has a line that the pattern of a check matches."""
+    for pod, line in view.log_lines(row.log):
+        yield Problem(title(pod), f"its log says: {shortened(line)}")
+
+
+def shortened(text: str, most: int = 160) -> str:
+    """Return a text in one line, without a period at the end, and cut after a number of characters."""
+    line = " ".join(text.split()).removesuffix(".")
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def could_look(results: Sequence[Result], view: View) -> bool:
+    """Check whether the command could look at each category without which the result is incomplete."""
+    if any(one.because == _MALFORMED for one in results) or not view.snapshot.unread.keys().isdisjoint(("Node", "Pod")):
+        return False
+    applicable = [one for one in results if one.status != "inapplicable"]
+    states = [{one.status for one in applicable if one.row.category == category} for category in _ESSENTIAL]
+    return {"unread"} not in states

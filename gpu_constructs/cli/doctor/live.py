@@ -1,0 +1,174 @@
+"""Reader of a live cluster: objects and logs by kubectl, and the services of Talos nodes by talosctl."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpu_constructs.cli.doctor.plugin_checks import config_maps
+from gpu_constructs.cli.doctor.snapshot import KINDS, Manifest, Plan, Snapshot, by_kind, cleaned_log
+from gpu_constructs.cli.doctor.view import View, is_ready, key, metadata, spec, status
+from gpu_constructs.cli.kubectl import Kubectl, KubectlError
+from gpu_constructs.records import dataclass, field
+
+_AT_ONCE = 4
+_MOST_LOGS = 40
+_TIMEOUT = "--request-timeout=20s"
+
+
+@dataclass
+class _Reading:
+    """Objects that a reader has found, and what it could not read."""
+
+    objects: dict[str, list[Manifest]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+    partial: dict[str, str] = field(default_factory=dict)
+
+
+def read(kubectl: Kubectl, namespace: str, plan: Plan | None, *, all_logs: bool) -> Snapshot:
+    """Return the state of a cluster. The function only reads.
+
+    Args:
+        kubectl: Program with the options that select the cluster.
+        namespace: Namespace of the workloads; empty for all.
+        plan: Plan to compare the cluster with; None without one.
+        all_logs: Whether to read the logs of all programs on GPU nodes, and not only of those that do not work.
+
+    Raises:
+        KubectlError: The cluster does not answer.
+    """
+    where, found = kubectl.where(), _Reading()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(lambda kind: _read_kind(kubectl, kind[0], _resource(kind), namespace, found), KINDS))
+    snapshot = Snapshot(where, found.objects, found.unread, found.partial, namespace=namespace, plan=plan)
+    view = View(snapshot)
+    _read_config_maps(kubectl, view, found)
+    logs = _logs(kubectl, view, found, all_logs=all_logs)
+    return replace(snapshot, logs=logs, services=_services(view, found))
+
+
+def _resource(kind: Iterable[str]) -> str:
+    _, group, resource, *_ = kind
+    return f"{resource}.{group}" if group else resource
+
+
+def _read_kind(kubectl: Kubectl, kind: str, resource: str, namespace: str, found: _Reading) -> None:
+    """Read all objects of a kind, or those of one namespace if the user has no right to all."""
+    try:
+        found.objects[kind] = _get(kubectl, kind, resource, "--all-namespaces")
+    except KubectlError as error:
+        if error.is_unknown:
+            found.objects[kind] = []
+        elif not error.is_forbidden:
+            raise
+        elif namespace:
+            _read_in_namespace(kubectl, kind, resource, namespace, found)
+        else:
+            found.unread[kind] = f"you have no right to list {resource}"
+
+
+def _read_in_namespace(kubectl: Kubectl, kind: str, resource: str, namespace: str, found: _Reading) -> None:
+    try:
+        found.objects[kind] = _get(kubectl, kind, resource, f"--namespace={namespace}")
+        found.partial[kind] = f"you have the right to list {resource} only in the namespace {namespace}"
+    except KubectlError:
+        found.unread[kind] = f"you have no right to list {resource}"
+
+
+def _get(kubectl: Kubectl, kind: str, resource: str, *arguments: str) -> list[Manifest]:
+    """Return the objects of a kind, cleaned. Of a definition of custom resources, only its names are kept."""
+    items = json.loads(kubectl.run("get", resource, "--output=json", _TIMEOUT, *arguments)).get("items", [])
+    if kind == "CustomResourceDefinition":
+        items = [_names_of(one) for one in items]
+    return by_kind(items).get(kind, [])
+
+
+def _names_of(definition: Mapping[str, Any]) -> dict[str, Any]:
+    about = {name: spec(definition).get(name) for name in ("group", "names")}
+    named = {"name": metadata(definition)["name"]}
+    return {"apiVersion": definition["apiVersion"], "kind": definition["kind"], "metadata": named, "spec": about}
+
+
+def _read_config_maps(kubectl: Kubectl, view: View, found: _Reading) -> None:
+    """Read the ConfigMaps that device plugins mount."""
+    wanted = {(key(one)[0], name) for one in view.programs("device plugin") for name in config_maps(one)}
+    made = []
+    for namespace, name in sorted(wanted):
+        try:
+            text = kubectl.run("get", "configmap", name, f"--namespace={namespace}", "--output=json", _TIMEOUT)
+            made.append(json.loads(text))
+        except KubectlError as error:
+            if error.is_forbidden:
+                found.unread["ConfigMap"] = f"you have no right to get configmaps in the namespace {namespace}"
+    found.objects["ConfigMap"] = by_kind(made).get("ConfigMap", [])
+
+
+# --- logs --------------------------------------------------------------------------------------------------------
+
+
+def _logs(kubectl: Kubectl, view: View, found: _Reading, *, all_logs: bool) -> dict[tuple[str, str], str]:
+    """Return the last lines of the logs of programs, by namespace and pod."""
+    pods = [pod for pod in view.program_pods() if status(pod).get("containerStatuses") and spec(pod).get("nodeName")]
+    chosen = sorted((pod for pod in pods if all_logs or view.is_suspicious(pod)), key=is_ready)
+    if len(chosen) > _MOST_LOGS:
+        found.unread["logs"] = f"only the logs of {_MOST_LOGS} of {len(chosen)} pods were read"
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        texts = pool.map(lambda pod: _log(kubectl, pod, found), chosen[:_MOST_LOGS])
+        return {key(pod): text for pod, text in zip(chosen, texts, strict=False) if text}
+
+
+def _log(kubectl: Kubectl, pod: Manifest, found: _Reading) -> str:
+    namespace, name = key(pod)
+    states = [one for part in ("initContainerStatuses", "containerStatuses") for one in status(pod).get(part) or ()]
+    parts = []
+    for one in states:
+        state, flags = one.get("state") or {}, ["--tail=300"]
+        if "waiting" in state and not one.get("restartCount"):
+            continue
+        if "waiting" in state:
+            flags.append("--previous")
+        try:
+            parts.append(kubectl.run("logs", name, f"--namespace={namespace}", f"--container={one['name']}", *flags))
+        except KubectlError as error:
+            reason = "you have no right to get pods/log" if error.is_forbidden else "its node did not answer"
+            found.unread.setdefault("logs", f"the log of Pod {namespace}/{name} could not be read: {reason}")
+    return cleaned_log("\n".join(parts))
+
+
+# --- Talos -------------------------------------------------------------------------------------------------------
+
+
+def _services(view: View, found: _Reading) -> dict[str, dict[str, str]]:
+    """Return the states of the services of Talos nodes, by node and service, if talosctl is configured."""
+    config = os.environ.get("TALOSCONFIG") or str(Path.home() / ".talos" / "config")
+    if shutil.which("talosctl") is None or not Path(config).is_file():
+        found.unread["services"] = "talosctl is not installed, or has no configuration"
+        return {}
+    made = {}
+    for node in view.talos:
+        name = metadata(node)["name"]
+        command = ["talosctl", "--nodes", _address(node), "services"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+            made[name] = services_of(done.stdout)
+        except (OSError, subprocess.SubprocessError):
+            found.unread["services"] = f"talosctl could not read the services of Node {name}"
+    return made
+
+
+def _address(node: Manifest) -> str:
+    found = (one["address"] for one in status(node).get("addresses") or () if one.get("type") == "InternalIP")
+    return str(next(found, metadata(node)["name"]))
+
+
+def services_of(text: str) -> dict[str, str]:
+    """Return the states by service from the table that ``talosctl services`` prints."""
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return {row[1]: row[2] for row in rows if len(row) > 2}

@@ -1,0 +1,118 @@
+"""Reader of folders that the script must-gather.sh of the GPU Operator writes.
+
+Such a folder contains no Node objects. The reader takes the nodes from the output of ``kubectl describe nodes``.
+
+Source:
+    NVIDIA/gpu-operator@v26.7.0:hack/must-gather.sh
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpu_constructs.cli.doctor.snapshot import cleaned_log
+
+_LABELS, _DESCRIPTION = "gpu_nodes.labels", "gpu_nodes.descr"
+_POD_LOG = "gpu_operand_pod_"
+_OF_POD = re.compile(r"^\[pod/([^/]+)/[^\]]+\] ?")
+_NAMESPACE = re.compile(r"^\s*namespace:\s*(\S+)", re.MULTILINE)
+_SECTION = re.compile(r"^(\S[^:]*):\s*(.*)$")
+
+
+def is_must_gather(folder: Path) -> bool:
+    """Check whether a folder comes from the script, by the names of its files."""
+    return any((folder / name).is_file() for name in (_LABELS, _DESCRIPTION, "gpu_operand_pods.yaml"))
+
+
+def nodes_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the nodes in a folder, with what its files state about their labels, taints and resources."""
+    labels = dict(_labels(_text(folder / _LABELS)))
+    described = {str(node["metadata"]["name"]): node for node in _described(_text(folder / _DESCRIPTION))}
+    for name in {**labels, **described}:
+        node = described.get(name) or {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+        has = {**labels.get(name, {}), **(node["metadata"].get("labels") or {})}
+        yield {**node, "metadata": {**node["metadata"], "labels": has}}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _labels(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the name and the labels of each node: a line with the name, then lines ``- key=value``."""
+    for block in filter(None, (part.strip() for part in text.split("\n\n"))):
+        name, *rest = block.splitlines()
+        pairs = (line.lstrip("- ").partition("=") for line in rest if "=" in line)
+        yield name.strip(), {label: value.strip() for label, _, value in pairs}
+
+
+def _described(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the nodes in the output of ``kubectl describe nodes``."""
+    for block in re.split(r"^(?=Name:\s)", text, flags=re.MULTILINE):
+        sections = _sections(block)
+        name = " ".join(sections.get("Name", []))
+        if name:
+            yield _node(name, sections)
+
+
+def _sections(block: str) -> dict[str, list[str]]:
+    """Return the lines of each section of a description, by the title of the section."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in block.splitlines():
+        heading = _SECTION.match(line)
+        if heading:
+            lines = found[heading[1]] = [heading[2]] if heading[2] else []
+        elif line.strip():
+            lines.append(line.strip())
+    return found
+
+
+def _node(name: str, sections: Mapping[str, list[str]]) -> dict[str, Any]:
+    pairs = (line.partition("=") for line in sections.get("Labels", ()) if "=" in line)
+    about = dict(_pairs(sections.get("System Info", ())))
+    amounts = {part: dict(_pairs(sections.get(part.title(), ()))) for part in ("capacity", "allocatable")}
+    conditions = [line.split() for line in sections.get("Conditions", ())]
+    ready = [{"type": row[0], "status": row[1]} for row in conditions if len(row) > 1 and row[1] in _STATUSES]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {label: value for label, _, value in pairs}},
+        "spec": {
+            "taints": [taint for line in sections.get("Taints", ()) if (taint := _taint(line))],
+            "unschedulable": sections.get("Unschedulable") == ["true"],
+        },
+        "status": {**amounts, "conditions": ready, "nodeInfo": {"osImage": about.get("OS Image", "")}},
+    }
+
+
+_STATUSES = ("True", "False", "Unknown")
+
+
+def _pairs(lines: Any) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        name, _, value = line.partition(":")
+        yield name.strip(), value.strip()
+
+
+def _taint(line: str) -> dict[str, str] | None:
+    rest, colon, effect = line.rpartition(":")
+    name, _, value = rest.partition("=")
+    return {"key": name, "value": value, "effect": effect} if colon else None
+
+
+def logs_of(folder: Path) -> dict[tuple[str, str], str]:
+    """Return the logs of the operand pods, by namespace and pod."""
+    namespace = _NAMESPACE.search(_text(folder / "gpu_operator_pod.yaml"))
+    where, found = namespace[1] if namespace else "", dict[tuple[str, str], str]()
+    for file in sorted(folder.glob(f"{_POD_LOG}*.log")):
+        pod = file.name.removeprefix(_POD_LOG).removesuffix(".log").removesuffix(".previous")
+        lines = (_OF_POD.sub("", line) for line in _text(file).splitlines())
+        found[where, pod] = "\n".join([found.get((where, pod), ""), cleaned_log("\n".join(lines))])
+    return found

@@ -1,0 +1,168 @@
+"""Checks of pods that do not exist, do not start or do not run, with the cause in one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpu_constructs.cli.doctor.checking import CHECKS, Check, Problem, check, rows, shortened
+from gpu_constructs.cli.doctor.snapshot import TABLES, Manifest
+from gpu_constructs.cli.doctor.view import (
+    View,
+    asked,
+    condition,
+    container_states,
+    key,
+    offered,
+    spec,
+    status,
+    title,
+    unmatched,
+    untolerated,
+)
+
+_REFUSALS: Sequence[tuple[str, re.Pattern[str]]] = [
+    (one["check"], re.compile(one["pattern"])) for one in TABLES["refusals"]
+]
+_VOLUME = re.compile(r"persistentvolumeclaim|volume node affinity|no available persistent volumes", re.IGNORECASE)
+_CLAIM = re.compile(r"resourceclaim|cannot allocate all claims|DeviceClass", re.IGNORECASE)
+# kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins: texts of the scheduler, if the nodes do not explain it.
+_BY_MESSAGE = {"Too many pods": "pending-full", "Insufficient": "pending-full", "affinity/selector": "pending-label"}
+_AT_ADMISSION = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "TopologyAffinityError")
+_ENDED = ("Succeeded", "Failed")
+
+
+# --- pods that the API server refuses ----------------------------------------------------------------------------
+
+
+def refused_by(message: str) -> str:
+    """Return the ID of the check that reports the message of a controller that could not create a pod."""
+    return next(name for name, pattern in _REFUSALS if pattern.search(message))
+
+
+def lacks_pods(controller: Manifest) -> bool:
+    """Check whether an object has fewer pods than it must have."""
+    has, wants = status(controller), spec(controller)
+    if controller["kind"] == "DaemonSet":
+        return int(has.get("currentNumberScheduled", 0)) < int(has.get("desiredNumberScheduled", 1))
+    if controller["kind"] == "Job":
+        created = sum(int(has.get(name) or 0) for name in ("active", "succeeded", "failed"))
+        return created < int(wants.get("parallelism") or 1) and not has.get("completionTime")
+    return int(has.get("replicas") or 0) < int(1 if wants.get("replicas") is None else wants["replicas"])
+
+
+def refusals(view: View, *, programs: bool) -> Iterator[tuple[Manifest, str]]:
+    """Yield the objects that lack pods, each with the message of the API server that refused a pod."""
+    for one, _ in view.controllers(programs=programs):
+        messages = view.messages(one, "FailedCreate")
+        if messages and lacks_pods(one):
+            yield one, messages[0]
+
+
+@check
+def program_refused(view: View) -> Iterator[Problem]:
+    """Yield a problem for each program on GPU nodes whose pods the API server refuses."""
+    by_id = {row.id: row for row in rows()}
+    for one, message in refusals(view, programs=True):
+        row = by_id[refused_by(message)]
+        yield Problem(title(one), f"the API server refuses its pods: {_cause(message)}", row.way_out, row.link)
+
+
+def _cause(message: str) -> str:
+    """Return the part of a message that states the cause, without the name of the pod."""
+    return shortened(re.sub(r'^Error creating: (pods "[^"]*" is forbidden: )?', "", message))
+
+
+def _refused(name: str) -> Check:
+    return lambda view: (
+        Problem(title(one), f"the API server refuses its pods: {_cause(message)}")
+        for one, message in refusals(view, programs=False)
+        if refused_by(message) == name
+    )
+
+
+# --- pods without a node -----------------------------------------------------------------------------------------
+
+
+def cause_of(view: View, pod: Manifest) -> tuple[str, str] | None:
+    """Return the ID of the check that reports a pod without a node, and the cause. None if the pod has a node."""
+    scheduled, pod_spec = condition(pod, "PodScheduled"), spec(pod)
+    if status(pod).get("phase", "Pending") != "Pending" or pod_spec.get("nodeName"):
+        return None
+    message = str(scheduled.get("message") or next(iter(view.messages(pod, "FailedScheduling")), ""))
+    if scheduled.get("reason") == "SchedulingGated" or (pod_spec.get("schedulingGates") and not message):
+        gates = ", ".join(one.get("name", "") for one in pod_spec.get("schedulingGates") or ())
+        return "pending-gate", f"the pod waits for the gate {gates or 'of its controller'}"
+    for name, pattern in (("pending-volume", _VOLUME), ("pending-claim", _CLAIM)):
+        if pattern.search(message):
+            return name, shortened(message.partition("preemption:")[0])
+    return _by_nodes(view, pod_spec, message)
+
+
+def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[str, str]:
+    """Return the cause that follows from the labels, the taints and the free resources of nodes."""
+    wanted = asked(pod_spec)
+    nodes = view.gpu_nodes if wanted else list(view.nodes.values())
+    labeled = [node for node in nodes if unmatched(pod_spec, node) is None]
+    if nodes and not labeled:
+        kind = "GPU node" if wanted else "node"
+        return "pending-label", f"no {kind} has the label {unmatched(pod_spec, nodes[0])}, which the pod selects"
+    tolerated = [node for node in labeled if untolerated(pod_spec, node) is None]
+    if labeled and not tolerated:
+        taint, node = untolerated(pod_spec, labeled[0]), title(labeled[0])
+        return "pending-taint", f"the pod does not tolerate the taint {taint} of {node}"
+    for name, amount in wanted.items():
+        free = [offered(node).get(name, 0) - held(view, node, name) for node in tolerated]
+        if all(amount > left for left in free):
+            total = sum(offered(node).get(name, 0) for node in tolerated)
+            reason = f"the pod requests {amount} {name}; nodes that accept it advertise {total}, and at most "
+            return "pending-gpu", f"{reason}{max(free, default=0)} is free on one node"
+    found = next((name for text, name in _BY_MESSAGE.items() if text in message), "pending-other")
+    return found, shortened(message) or "the scheduler has not reported a result for the pod"
+
+
+def held(view: View, node: Manifest, resource: str) -> int:
+    """Return how much of a resource the pods on a node hold."""
+    name = key(node)[1]
+    there = (pod for pod in view.all("Pod") if spec(pod).get("nodeName") == name)
+    return sum(asked(spec(pod)).get(resource, 0) for pod in there if status(pod).get("phase") not in _ENDED)
+
+
+def _pending(name: str) -> Check:
+    return lambda view: (
+        Problem(title(pod), cause[1])
+        for pod in view.workloads
+        if (cause := cause_of(view, pod)) is not None and cause[0] == name
+    )
+
+
+CHECKS |= {row.id: _refused(row.id) for row in rows() if row.id.startswith("refused-")}
+CHECKS |= {row.id: _pending(row.id) for row in rows() if row.id.startswith("pending-")}
+
+
+@check
+def preempted(view: View) -> Iterator[Problem]:
+    """Return a problem for each pod that a pod of higher priority replaced."""
+    return (Problem(name, "a pod of higher priority took its place") for name in view.preempted())
+
+
+@check
+def admission(view: View) -> Iterator[Problem]:
+    """Yield a problem for each failed pod that its node did not admit, with the command that deletes it."""
+    failed = (pod for pod in view.gpu_pods if status(pod).get("phase") == "Failed")
+    for pod in (pod for pod in failed if str(status(pod).get("reason")).startswith(_AT_ADMISSION)):
+        stated = f"{status(pod)['reason']}: {status(pod).get('message')}"
+        way_out = f"The pod does not recover. Delete it: kubectl delete pod {key(pod)[1]} -n {key(pod)[0]}"
+        yield Problem(title(pod), f"the node did not admit the pod: {shortened(stated)}", way_out)
+
+
+def stopped(pod: Manifest) -> Iterator[tuple[str, str, str]]:
+    """Return a check, a container and a message for each container of a pod that does not run as it must."""
+    states = ((container, state, str(state.get("reason"))) for container, state in container_states(pod))
+    return (
+        (name, container, ": ".join(filter(None, (reason, str(state.get("message") or "")))))
+        for container, state, reason in states
+        for name, reasons in TABLES["states"].items()
+        if reason in reasons
+    )

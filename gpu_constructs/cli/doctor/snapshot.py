@@ -1,0 +1,119 @@
+"""The state of a cluster as plain data, without secrets: objects by kind, logs, and what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpu_constructs.kube import credentials
+from gpu_constructs.kube.tables import table
+from gpu_constructs.records import dataclass, field
+
+Manifest = Mapping[str, Any]
+REMOVED = "[removed]"
+TABLES = table(__package__, "tables.yaml")
+KINDS: Sequence[Sequence[str]] = TABLES["kinds"]
+"""Kinds that the command reads, each with its API group, its resource, and ``optional`` if a cluster can lack it."""
+READABLE = (*(kind[0] for kind in KINDS), "ConfigMap", "logs", "services")
+"""Names of everything that a snapshot can contain, besides the plan."""
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The folder of a cluster that ``synth`` wrote, with its reports.
+
+    Attributes:
+        folder: Path of the folder as the user passed it.
+        manifests: Objects in the folder.
+        report: Content of ``capacity-plan.json``; None if the file does not exist.
+        machine_labels: Node labels in the machine configuration.
+        schematics: IDs of the Talos schematics.
+    """
+
+    folder: str
+    manifests: Sequence[Manifest]
+    report: Manifest | None = None
+    machine_labels: Mapping[str, str] = field(default_factory=dict)
+    schematics: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a cluster at one time.
+
+    Attributes:
+        where: Description of the source: a context and its server, or a path.
+        objects: Objects by kind. A kind that could not be read is absent.
+        unread: Reasons why a kind, ``logs`` or ``services`` could not be read, by its name.
+        partial: Kinds of which only the objects of one namespace could be read, with the reason.
+        logs: Logs of pods, by namespace and name of the pod.
+        services: States of the services of Talos nodes, by node and service.
+        namespace: Namespace to which the user limits the workloads; empty for all.
+        plan: Plan to compare the cluster with; None by default.
+    """
+
+    where: str
+    objects: Mapping[str, Sequence[Manifest]]
+    unread: Mapping[str, str] = field(default_factory=dict)
+    partial: Mapping[str, str] = field(default_factory=dict)
+    logs: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    services: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    namespace: str = ""
+    plan: Plan | None = None
+
+
+def by_kind(manifests: Iterable[Manifest]) -> dict[str, list[Manifest]]:
+    """Return cleaned objects by kind, without Secrets. Of objects with the same name, the last one counts."""
+    found: dict[str, dict[tuple[str, str], Manifest]] = {}
+    for manifest in manifests:
+        if manifest["kind"] != "Secret":
+            metadata = manifest["metadata"]
+            key = (metadata.get("namespace") or "", metadata["name"])
+            found.setdefault(manifest["kind"], {})[key] = cleaned(manifest)
+    return {kind: list(members.values()) for kind, members in found.items()}
+
+
+def cleaned(manifest: Manifest) -> Manifest:
+    """Return an object without values of environment variables, credentials, managed fields and applied copies."""
+    made: dict[str, Any] = _clean(manifest)
+    metadata = {key: value for key, value in made.get("metadata", {}).items() if key != "managedFields"}
+    annotations = metadata.get("annotations")
+    if isinstance(annotations, Mapping) and _LAST_APPLIED in annotations:
+        metadata["annotations"] = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
+    return {**made, "metadata": metadata}
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _member(str(key), member) for key, member in value.items()}
+    if isinstance(value, list):
+        hidden = {index for index, _ in credentials.in_arguments(value)}
+        return [REMOVED if index in hidden else _clean(member) for index, member in enumerate(value)]
+    return value
+
+
+def _member(key: str, value: Any) -> Any:
+    if key == "env" and isinstance(value, list):
+        return [_variable(one) for one in value if isinstance(one, Mapping)]
+    if isinstance(value, str):
+        return REMOVED if credentials.in_variable(key, value) else value
+    return _clean(value)
+
+
+def _variable(variable: Manifest) -> Manifest:
+    """Return an environment variable with its name. Its value stays as ``word`` if it is a known public word."""
+    name, value = str(variable.get("name")), variable.get("value", variable.get("word"))
+    return {"name": name, **({"word": value} if value in TABLES["words"].get(name, ()) else {})}
+
+
+def cleaned_log(text: str) -> str:
+    """Return a log in which a mark replaces the words that look like credentials."""
+    return "\n".join(_clean_line(line) for line in text.splitlines())
+
+
+def _clean_line(line: str) -> str:
+    words = line.split(" ")
+    hidden = {index for index, _ in credentials.in_arguments(words)}
+    return " ".join(REMOVED if index in hidden else word for index, word in enumerate(words)) if hidden else line

@@ -1,0 +1,320 @@
+"""Facts that several checks derive from a snapshot: GPU nodes, programs on them, and pods that use GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from gpu_constructs.cli.doctor.snapshot import TABLES, Manifest, Snapshot
+from gpu_constructs.facts.selectors import holds
+from gpu_constructs.kube.pod_specs import containers, pod_specs
+
+DOMAIN = "nvidia.com/"
+_PROGRAMS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in TABLES["programs"].items()}
+_GPU_LABELS = re.compile(re.sub(r"\s", "", TABLES["gpu_labels"]))
+_NAMING = ("app", "app.kubernetes.io/name", "app.kubernetes.io/component", "k8s-app")
+_CONTROLLERS = ("DaemonSet", "Deployment", "StatefulSet", "ReplicaSet", "Job")
+_NO_SCHEDULE = ("NoSchedule", "NoExecute")
+
+
+def metadata(manifest: Manifest) -> dict[str, Any]:
+    """Return the metadata of an object."""
+    return manifest.get("metadata") or {}
+
+
+def spec(manifest: Manifest) -> dict[str, Any]:
+    """Return the spec of an object; empty if it has none."""
+    return manifest.get("spec") or {}
+
+
+def status(manifest: Manifest) -> dict[str, Any]:
+    """Return the status of an object; empty if it has none."""
+    return manifest.get("status") or {}
+
+
+def labels(manifest: Manifest) -> dict[str, str]:
+    """Return the labels of an object; empty if it has none."""
+    return metadata(manifest).get("labels") or {}
+
+
+def key(manifest: Manifest) -> tuple[str, str]:
+    """Return the namespace and the name of an object."""
+    return metadata(manifest).get("namespace") or "", metadata(manifest)["name"]
+
+
+def title(manifest: Manifest) -> str:
+    """Return the kind, the namespace and the name of an object, such as ``Pod ollama/ollama-0``."""
+    return f"{manifest.get('kind')} {'/'.join(filter(None, key(manifest)))}"
+
+
+def condition(manifest: Manifest, name: str) -> dict[str, Any]:
+    """Return a condition in the status of an object; empty if it has no such condition."""
+    return next((one for one in status(manifest).get("conditions") or () if one.get("type") == name), {})
+
+
+def is_ready(pod: Manifest) -> bool:
+    """Check whether a pod is Ready or has succeeded."""
+    return status(pod).get("phase") == "Succeeded" or condition(pod, "Ready").get("status") == "True"
+
+
+def container_states(pod: Manifest) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and each current or last state of the containers of a pod, such as a state of a crash."""
+    parts = [status(pod).get(part) or () for part in ("initContainerStatuses", "containerStatuses")]
+    for one in (one for part in parts for one in part):
+        states = (one.get("state") or {}, one.get("lastState") or {})
+        yield from ((one.get("name", ""), state[name]) for state in states for name in state if name != "running")
+
+
+def variable(pod_spec: Mapping[str, Any], name: str) -> set[str]:
+    """Return the known words that containers of a pod have as the value of an environment variable."""
+    given = (one for container in containers(pod_spec) for one in container.get("env") or ())
+    return {one["word"] for one in given if one.get("name") == name and "word" in one}
+
+
+def number(text: object) -> int:
+    """Return the number that a text states; 0 for another text."""
+    return int(str(text)) if str(text).isdigit() else 0
+
+
+def gpus(amounts: Mapping[str, Any]) -> dict[str, int]:
+    """Return the amounts of the extended resources of NVIDIA."""
+    found = {name: str(amount) for name, amount in amounts.items() if name.startswith(DOMAIN)}
+    return {name: int(amount) for name, amount in found.items() if amount.isdigit()}
+
+
+def asked(pod_spec: Mapping[str, Any]) -> dict[str, int]:
+    """Return the extended resources of NVIDIA that the containers of a pod request."""
+    found: dict[str, int] = {}
+    for container in containers(pod_spec):
+        resources = container.get("resources") or {}
+        for name, amount in gpus({**(resources.get("requests") or {}), **(resources.get("limits") or {})}).items():
+            found[name] = found.get(name, 0) + amount
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def untolerated(pod_spec: Mapping[str, Any], node: Manifest) -> str | None:
+    """Return the first taint of a node that keeps a pod away, such as ``dedicated=ai:NoSchedule``; None without one."""
+    for taint in spec(node).get("taints") or ():
+        is_tolerated = any(_tolerates(one, taint) for one in pod_spec.get("tolerations") or ())
+        if taint.get("effect") in _NO_SCHEDULE and not is_tolerated:
+            value = f"={taint['value']}" if taint.get("value") else ""
+            return f"{taint['key']}{value}:{taint['effect']}"
+    return None
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    has_key = toleration.get("key") in (None, "", taint.get("key"))
+    has_effect = toleration.get("effect") in (None, "", taint.get("effect"))
+    is_equal = toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")
+    return has_key and has_effect and is_equal
+
+
+def unmatched(pod_spec: Mapping[str, Any], node: Manifest) -> str | None:
+    """Return the first label that a pod requires and a node does not have, such as ``pool=gpu``; None without one."""
+    has = labels(node)
+    for name, value in (pod_spec.get("nodeSelector") or {}).items():
+        if has.get(name) != value:
+            return f"{name}={value}"
+    required = ((pod_spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    terms = [term.get("matchExpressions") or () for term in required.get("nodeSelectorTerms") or ()]
+    missing = [next((_shown(one) for one in term if not _holds(one, has)), None) for term in terms]
+    return " or ".join(filter(None, missing)) if missing and all(missing) else None
+
+
+def _holds(expression: Mapping[str, Any], has: Mapping[str, str]) -> bool:
+    if expression.get("operator") not in ("Gt", "Lt"):
+        return holds(expression, has)
+    value, (limit, *_) = has.get(expression["key"], ""), expression.get("values") or ["0"]
+    return value.isdigit() and ((int(value) > int(limit)) == (expression["operator"] == "Gt"))
+
+
+def _shown(expression: Mapping[str, Any]) -> str:
+    values = ", ".join(map(str, expression.get("values") or ()))
+    return f"{expression.get('key')}={values}" if expression.get("operator") == "In" else str(expression.get("key"))
+
+
+class View:
+    """A snapshot, and what follows from it.
+
+    Attributes:
+        snapshot: State of the cluster.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.plan = snapshot.plan
+
+    def all(self, *kinds: str) -> list[Manifest]:
+        """Return the objects of some kinds; none of a kind that could not be read."""
+        return [one for kind in kinds for one in self.snapshot.objects.get(kind, ())]
+
+    def find(self, kind: str, name: str, namespace: str = "") -> Manifest | None:
+        """Return an object; None if the snapshot does not have it."""
+        return next((one for one in self.all(kind) if key(one) == (namespace, name)), None)
+
+    # --- nodes ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def nodes(self) -> dict[str, Manifest]:
+        """Nodes by name."""
+        return {metadata(node)["name"]: node for node in self.all("Node")}
+
+    @cached_property
+    def gpu_nodes(self) -> list[Manifest]:
+        """Nodes that are known to have a GPU: by a label, an annotation, an advertised resource, or the plan."""
+        planned = {one.get("title") for one in self.planned_nodes}
+        return [node for name, node in self.nodes.items() if _has_gpu(node) or name in planned]
+
+    @cached_property
+    def talos(self) -> list[Manifest]:
+        """GPU nodes that run Talos."""
+        return [node for node in self.gpu_nodes if self.os_image(node).startswith("Talos")]
+
+    @staticmethod
+    def os_image(node: Manifest) -> str:
+        """Return the operating system of a node as the kubelet reports it."""
+        return str((status(node).get("nodeInfo") or {}).get("osImage", ""))
+
+    @cached_property
+    def planned_nodes(self) -> Sequence[Mapping[str, Any]]:
+        """Nodes of the capacity plan; none without one."""
+        return (self.plan.report.get("nodes") or ()) if self.plan and self.plan.report else ()
+
+    def planned(self) -> Iterator[tuple[Mapping[str, Any], Manifest]]:
+        """Return pairs of a node of the capacity plan and the node of the cluster with the same name."""
+        return ((one, self.nodes[one["title"]]) for one in self.planned_nodes if one.get("title") in self.nodes)
+
+    def node_of(self, pod: Manifest) -> Manifest | None:
+        """Return the node of a pod; None if the pod has no node, or the snapshot does not have it."""
+        return self.nodes.get(spec(pod).get("nodeName", ""))
+
+    def planned_objects(self, *kinds: str) -> list[Manifest]:
+        """Return the objects in the manifests of the plan; without kinds, all of them."""
+        return [one for one in (self.plan.manifests if self.plan else ()) if not kinds or one["kind"] in kinds]
+
+    @cached_property
+    def planned_slots(self) -> Mapping[str, int]:
+        """Slots for each GPU by resource, from the manifests of a plan without a report; empty if not known."""
+        if self.plan is None or self.plan.report:
+            return {}
+        from gpu_constructs.cli.seen import provided_by
+
+        offers = (one.gpu_resources for one in provided_by(list(self.plan.manifests)))
+        return {name: sharing.resources.get(name, 1) for offer in offers for name, sharing in offer.items()}
+
+    # --- programs ---------------------------------------------------------------------------------------------
+
+    def programs(self, *names: str) -> list[Manifest]:
+        """Return the DaemonSets and Deployments of programs on GPU nodes; without names, of all these programs."""
+        return [one for one in self.all("DaemonSet", "Deployment") if self._is(one, names)]
+
+    def program_pods(self, *names: str) -> list[Manifest]:
+        """Return the pods of programs on GPU nodes; without names, of all these programs."""
+        return [pod for pod in self.all("Pod") if self._is(pod, names)]
+
+    def _is(self, manifest: Manifest, names: Sequence[str]) -> bool:
+        program = program_of(manifest)
+        return program is not None and (not names or program in names)
+
+    # --- workloads --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def gpu_classes(self) -> set[str]:
+        """Names of the RuntimeClasses with an NVIDIA handler."""
+        return {metadata(one)["name"] for one in self.all("RuntimeClass") if "nvidia" in str(one.get("handler"))}
+
+    @cached_property
+    def workloads(self) -> list[Manifest]:
+        """Pods that use GPUs and are not programs of the GPU stack, in the namespace that the user chose."""
+        return [pod for pod in self.all("Pod") if self._is_ours(pod) and self.uses_gpus(spec(pod))]
+
+    @property
+    def gpu_pods(self) -> list[Manifest]:
+        """Pods of the programs on GPU nodes, and pods that use GPUs."""
+        return [*self.program_pods(), *self.workloads]
+
+    def _is_ours(self, manifest: Manifest) -> bool:
+        return program_of(manifest) is None and self.snapshot.namespace in ("", key(manifest)[0])
+
+    def uses_gpus(self, pod_spec: Mapping[str, Any]) -> bool:
+        """Check whether a pod requests a GPU, has a RuntimeClass of NVIDIA, or names a resource claim."""
+        named = pod_spec.get("runtimeClassName")
+        has_class = named is not None and (named in self.gpu_classes or "nvidia" in named)
+        return bool(asked(pod_spec)) or has_class or bool(pod_spec.get("resourceClaims"))
+
+    def controllers(self, *, programs: bool) -> Iterator[tuple[Manifest, dict[str, Any]]]:
+        """Yield the objects that create GPU pods, each with its pod spec.
+
+        Args:
+            programs: True for the programs on GPU nodes, False for the workloads.
+        """
+        for one in self.all(*_CONTROLLERS):
+            for pod_spec in pod_specs(one):
+                if (program_of(one) is not None) if programs else (self._is_ours(one) and self.uses_gpus(pod_spec)):
+                    yield one, pod_spec
+
+    # --- events -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _events(self) -> dict[tuple[str, str, str], list[Manifest]]:
+        found: dict[tuple[str, str, str], list[Manifest]] = {}
+        for event in self.all("Event"):
+            about = event.get("involvedObject") or event.get("regarding") or {}
+            at = (str(about.get("kind")), about.get("namespace") or "", str(about.get("name")))
+            found.setdefault(at, []).append(event)
+        return found
+
+    def messages(self, manifest: Manifest, *reasons: str) -> list[str]:
+        """Return the messages of the events about an object, newest first; without reasons, of all its events."""
+        events = self._events.get((str(manifest.get("kind")), *key(manifest)), [])
+        ordered = sorted(events, key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime")), reverse=True)
+        given = [one for one in ordered if not reasons or one.get("reason") in reasons]
+        return [" ".join(str(one.get("message") or one.get("note") or "").split()) for one in given]
+
+    def preempted(self) -> list[str]:
+        """Return the names of pods that a pod of higher priority replaced."""
+        gone = [at for at, events in self._events.items() if any(one.get("reason") == "Preempted" for one in events)]
+        return [f"Pod {namespace}/{name}" for kind, namespace, name in gone if kind == "Pod"]
+
+    def log_lines(self, pattern: str) -> Iterator[tuple[Manifest, str]]:
+        """Yield the pods of programs that do not work, each with the first line of its log that a pattern matches."""
+        wanted = re.compile(pattern, re.IGNORECASE)
+        for pod in filter(self.is_suspicious, self.program_pods()):
+            ends = [str(state.get("message") or "") for _, state in container_states(pod)]
+            lines = [*self.snapshot.logs.get(key(pod), "").splitlines(), *"\n".join(ends).splitlines()]
+            if line := next((line for line in lines if wanted.search(line)), None):
+                yield pod, line
+
+    def is_suspicious(self, pod: Manifest) -> bool:
+        """Check whether a pod of a program is not ready, or its node advertises no GPU."""
+        node = self.nodes.get(spec(pod).get("nodeName", ""))
+        is_idle = program_of(pod) == "device plugin" and node is not None and not any(offered(node).values())
+        return not is_ready(pod) or is_idle
+
+
+def offered(node: Manifest) -> dict[str, int]:
+    """Return the GPU resources that a node offers to pods."""
+    return gpus(status(node).get("allocatable") or {})
+
+
+def _has_gpu(node: Manifest) -> bool:
+    stated = {**labels(node), **(metadata(node).get("annotations") or {})}
+    is_labeled = any(_GPU_LABELS.match(name) and value not in ("false", "0") for name, value in stated.items())
+    return is_labeled or bool(gpus(status(node).get("capacity") or {}))
+
+
+def program_of(manifest: Manifest) -> str | None:
+    """Return the name of the program on GPU nodes that an object runs; None if it runs another program."""
+    specs: Iterable[dict[str, Any]] = list(pod_specs(manifest))
+    if any(map(asked, specs)):
+        return None
+    named = [labels(manifest).get(name, "") for name in _NAMING]
+    inside = [
+        str(one.get(part, "")) for one_spec in specs for one in containers(one_spec) for part in ("name", "image")
+    ]
+    text = " ".join([str(metadata(manifest).get("name")), *named, *inside])
+    return next((program for program, pattern in _PROGRAMS.items() if pattern.search(text)), None)

@@ -1,0 +1,144 @@
+"""The command ``explain``: prints what the documentation says about a code, an alert, a name or a term, offline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+
+from gpu_constructs.cli import terminal
+from gpu_constructs.cli.exits import CommandError, Exit
+from gpu_constructs.records import dataclass
+
+EXAMPLES = """\
+  gpu-constructs explain R07
+  gpu-constructs explain D12
+  gpu-constructs explain GpuExporterAbsent
+  gpu-constructs explain nvidia.com/gpu.shared
+  gpu-constructs explain --list"""
+_CHECKS = "checks"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the documentation says about a name.
+
+    Attributes:
+        group: Plural noun for names of this sort.
+        title: Title; empty if the name is enough.
+        text: Paragraphs in Markdown.
+        link: Page and section of the documentation.
+    """
+
+    group: str
+    title: str
+    text: str
+    link: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to its parser."""
+    parser.add_argument("name", nargs="*", metavar="NAME", help="code, alert, resource name, node label or term")
+    parser.add_argument("--list", action="store_true", help="print all names")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="format (default: text)")
+
+
+def run(args: argparse.Namespace) -> Exit:
+    """Print the explanation of a name, or the list of all names.
+
+    Raises:
+        CommandError: The documentation does not explain the name.
+    """
+    if args.list == bool(args.name):
+        raise CommandError("explain needs a NAME or --list, and not both. Example: gpu-constructs explain R07")
+    known = explanations()
+    if args.list:
+        groups: dict[str, list[str]] = {}
+        for name, one in known.items():
+            groups.setdefault(one.group, []).append(name)
+        sys.stdout.write(_json(groups) if args.format == "json" else _listed(groups))
+        return Exit.NOTHING
+    given = " ".join(args.name)
+    name = _name_among(known, given)
+    found = known[name]
+    if args.format == "json":
+        sys.stdout.write(_json({"name": given, "title": found.title, "text": found.text, "link": found.link}))
+        return Exit.NOTHING
+    heading = terminal.wrapped(f"{given if '*' in name else name}: {_words(found.title)}".removesuffix(": "))
+    paragraphs = [terminal.painted(heading, "bold"), *plain(found.text), *_boards(given), found.link]
+    print("\n\n".join(paragraphs))
+    return Exit.NOTHING
+
+
+@cache
+def explanations() -> dict[str, Explanation]:
+    """Return the explanations of all names, in groups."""
+    from gpu_constructs.cli.lint.codes import codes
+
+    table = files("gpu_constructs.cli.explain").joinpath("explanations.json").read_text(encoding="utf-8")
+    checks = {
+        code: Explanation(_CHECKS, one.title, one.reason, one.link) for code, one in codes().items() if one.reason
+    }
+    return {**{name: Explanation(*row) for name, row in json.loads(table).items()}, **checks}
+
+
+def _name_among(known: Mapping[str, Explanation], given: str) -> str:
+    """Return the key of an explanation. Upper and lower case do not matter, nor does a zero in a code such as R7."""
+    wanted = re.sub(r"\Ar(?=\d\Z)", "r0", given.strip().lower())
+    for name in known:
+        if name.lower() == wanted:
+            return name
+    for name in known:
+        if name.endswith("*") and wanted.startswith(name[:-1]):
+            return name
+    from gpu_constructs.errors import did_you_mean
+
+    near = did_you_mean(wanted, [name.lower() for name in known])
+    actual = {name.lower(): name for name in known}
+    near = re.sub(r"'(.*)'", lambda match: f"'{actual[match[1]]}'", near)
+    groups = ", ".join(dict.fromkeys(one.group for one in known.values()))
+    raise CommandError(f"the documentation does not explain {given!r}{near}. It has {groups}: see explain --list")
+
+
+def _boards(name: str) -> Iterator[str]:
+    """Yield a paragraph with the boards that have the profile of a MIG resource."""
+    profile = re.match(r"nvidia\.com/mig-(\d+g\.\d+gb)", name.lower())
+    if profile:
+        from gpu_constructs.catalog.mig_profiles import MIG_PROFILES
+
+        boards = [board for board, profiles in MIG_PROFILES.items() if profile[1] in profiles]
+        yield terminal.wrapped(f"Boards with this profile: {', '.join(boards) or 'none that the library knows'}.")
+
+
+def plain(markdown: str) -> Iterator[str]:
+    """Yield the paragraphs, lists and code blocks of a text in Markdown as plain text for 80 columns."""
+    for number, part in enumerate(re.split(r"^```\w*\n(.*?)^```$\n?", markdown, flags=re.MULTILINE | re.DOTALL)):
+        if number % 2:
+            yield "\n".join(f"    {line}".rstrip() for line in part.rstrip().split("\n"))
+            continue
+        for block in filter(None, (one.strip() for one in part.split("\n\n"))):
+            items = re.split(r"^- ", block, flags=re.MULTILINE)
+            lines = [terminal.wrapped(_words(items[0]))] if items[0].strip() else []
+            yield "\n".join([*lines, *(terminal.wrapped(f"- {_words(item)}", indent=2, first=0) for item in items[1:])])
+
+
+def _words(text: str) -> str:
+    """Return a text in Markdown without links and emphasis, on one line."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(text.split()))
+    return re.sub(r"\*\*([^*]*?)\.?\*\*", r"\1:", text).replace("`", "")
+
+
+def _listed(groups: Mapping[str, list[str]]) -> str:
+    parts = [
+        f"{terminal.painted(group, 'bold')}\n{terminal.wrapped(', '.join(names), 2)}" for group, names in groups.items()
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _json(value: object) -> str:
+    content = {"version": 1, "command": "explain", **(value if isinstance(value, dict) else {})}
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

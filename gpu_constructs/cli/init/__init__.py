@@ -1,0 +1,212 @@
+"""The command ``init``: writes a small app that works at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
+
+from gpu_constructs.cli import platforms
+from gpu_constructs.cli.exits import CommandError, Exit
+
+EXAMPLES = """\
+  gpu-constructs init my-cluster
+  gpu-constructs init my-cluster --platform talos:1.12.11 --gpu "RTX 4090" --nodes 2 --share 4
+  gpu-constructs init my-cluster --platform k3s --find-links ../wheels"""
+_TEMPLATES: Mapping[str, str] = {
+    "app.py": "app.py.txt",
+    "pyproject.toml": "pyproject.toml.txt",
+    "cdk8s.yaml": "cdk8s.yaml.txt",
+    "README.md": "README.md.txt",
+    ".gitignore": "gitignore.txt",
+    ".gitattributes": "gitattributes.txt",
+}
+_NAMES = "App CapacityPlan Chart CudaSmokeTest DevicePluginChart GpuInventory GpuNamespace GpuNode GpuProfile GpuRequest Sharing synth"
+_RUNTIME_CLASS = ', runtime_class="nvidia-gpu"'
+"""Keyword for clusters that create the RuntimeClass ``nvidia`` themselves: the app creates another name."""
+
+
+class _Question(NamedTuple):
+    """A fact about the cluster that the user can pass.
+
+    Attributes:
+        option: Name of the option, without hyphens.
+        default: Value if the user passes none.
+        text: Question on a terminal, and help of the option.
+        read: Function that checks a value and returns it in the form of the app.
+    """
+
+    option: str
+    default: str
+    text: str
+    read: Callable[[str], str]
+
+
+def _platform(given: str) -> str:
+    platforms.platform_of(given)
+    return given
+
+
+def _gpu(given: str) -> str:
+    from gpu_constructs.catalog.gpu_models import board_called, near_boards
+
+    board = board_called(given)
+    if board is None:
+        raise CommandError(f"--gpu must be a board, as nvidia-smi prints it, got {given!r}{near_boards(given)}")
+    return board.name
+
+
+def _number(option: str, largest: int) -> Callable[[str], str]:
+    def read(given: str) -> str:
+        if not re.fullmatch(r"[1-9][0-9]{0,4}", given) or int(given) > largest:
+            raise CommandError(f"--{option} must be a whole number from 1 to {largest}, got {given!r}")
+        return given
+
+    return read
+
+
+_QUESTIONS = (
+    _Question("platform", "talos", f"platform of the nodes: {', '.join(platforms.NAMES)}", _platform),
+    _Question("gpu", "RTX 4090", "board of the nodes, as nvidia-smi prints it", _gpu),
+    _Question("nodes", "1", "number of GPU nodes", _number("nodes", 1000)),
+    _Question("share", "4", "number of pods that share a GPU; 1 for none", _number("share", 100)),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to its parser."""
+    parser.add_argument("dir", type=Path, metavar="DIR", help="new or empty folder for the app")
+    for one in _QUESTIONS:
+        parser.add_argument(f"--{one.option}", help=f"{one.text} (default: {one.default})")
+    parser.add_argument(
+        "--find-links", type=Path, metavar="FOLDER", help="folder with the wheel of this package, until an index has it"
+    )
+
+
+def run(args: argparse.Namespace) -> Exit:
+    """Write the app, and print the next commands.
+
+    Raises:
+        CommandError: The folder is not empty, or an argument is not valid.
+        GpuConstructsError: The library does not support the release of the platform.
+    """
+    folder: Path = args.dir
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise CommandError(f"{folder} must be a new or an empty folder. Nothing was written. Pass another folder")
+    given = {one.option: getattr(args, one.option) for one in _QUESTIONS}
+    missing = [one for one in _QUESTIONS if given[one.option] is None]
+    asks = sys.stdin.isatty() and sys.stdout.isatty()
+    answers = {one.option: (asks and _asked(one)) or one.default for one in missing}
+    facts = {one.option: one.read(given[one.option] or answers[one.option]) for one in _QUESTIONS}
+    texts = _texts(folder, facts, _find_links(folder, args.find_links))
+    _write(folder, texts)
+    print(f"wrote {', '.join(texts)} to {folder}/")
+    if missing and not asks:
+        print("defaults: " + ", ".join(f"--{name} {facts[name]!r}" for name in answers))
+    print(f"\nnext:\n  cd {folder}\n  uv run gpu-constructs synth\n  kubectl apply -f dist/")
+    return Exit.NOTHING
+
+
+def _asked(question: _Question) -> str:
+    try:
+        return input(f"{question.text} [{question.default}]: ").strip()
+    except EOFError:
+        return ""
+
+
+def _find_links(folder: Path, wheels: Path | None) -> str:
+    """Return the line of pyproject.toml that names the folder with the wheel of this package.
+
+    Raises:
+        CommandError: The folder does not contain the wheel of this version.
+    """
+    if wheels is None:
+        return ""
+    from gpu_constructs.version import version
+
+    name = f"gpu_constructs-{version()}-*.whl"
+    if not any(wheels.glob(name)):
+        raise CommandError(
+            f"--find-links must be a folder with {name}, got {str(wheels)!r}. Build it: uv build --wheel"
+        )
+    return f'find-links = ["{Path(os.path.relpath(wheels, folder)).as_posix()}"]'
+
+
+def _texts(folder: Path, facts: Mapping[str, str], find_links: str) -> dict[str, str]:
+    """Return the text of each file of the app, by name.
+
+    Args:
+        folder: Folder of the app.
+        facts: Answers to all questions.
+        find_links: Line for pyproject.toml; empty for none.
+    """
+    from gpu_constructs.version import version
+
+    platform = platforms.platform_of(facts["platform"])
+    kind, _, release = facts["platform"].partition(":")
+    made_by = type(platform).__name__
+    is_talos = made_by == "Talos"
+    names = [*_NAMES.split(), made_by, *(["TalosGpuNode"] if is_talos else [])]
+    nodes = int(facts["nodes"])
+    values = {
+        "name": re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "my-cluster",
+        "version": version(),
+        "find_links": find_links,
+        "imports": "\n".join(f"    {name}," for name in sorted(names, key=lambda name: (name.islower(), name))),
+        "platform": f'{made_by}("{platform.version}")' if release or is_talos else f"{made_by}()",
+        "platform_name": str(platform) if kind in ("talos", "kubernetes") else kind,
+        "board": facts["gpu"],
+        "nodes": facts["nodes"],
+        "nodes_in_words": "one node" if nodes == 1 else f"{nodes} nodes",
+        "share": facts["share"],
+        "sharing": "Sharing.none()" if facts["share"] == "1" else "Sharing.time_slicing(replicas=SHARE)",
+        "node": 'TalosGpuNode(app, "gpu-node", platform=PLATFORM)\n' if is_talos else "",
+        "runtime_class": _RUNTIME_CLASS if kind in platforms.WITH_RUNTIME_CLASS else "",
+    }
+    templates = files("gpu_constructs.cli.init").joinpath("templates")
+    made = {
+        name: Template(templates.joinpath(template).read_text(encoding="utf-8")).substitute(values)
+        for name, template in _TEMPLATES.items()
+    }
+    return {name: f"{text.rstrip()}\n" for name, text in made.items()}
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write all files, or none if one of them fails.
+
+    Raises:
+        CommandError: The operating system does not let the program write a file.
+    """
+    try:
+        is_new = not folder.exists()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".gpu-constructs-") as temporary:
+            staged = Path(temporary) / "app"
+            staged.mkdir()
+            for name, text in texts.items():
+                (staged / name).write_text(text, encoding="utf-8")
+            if is_new:
+                staged.rename(folder)
+            else:
+                _move(staged, folder)
+    except OSError as error:
+        problem = f"cannot write {error.filename or folder}: {error.strerror}. Nothing was written"
+        raise CommandError(f"{problem}. Pass another folder") from None
+
+
+def _move(staged: Path, folder: Path) -> None:
+    """Move all files to an empty folder, or none."""
+    try:
+        for path in staged.iterdir():
+            path.rename(folder / path.name)
+    except OSError:
+        for path in folder.iterdir():
+            path.unlink()
+        raise

@@ -1,0 +1,156 @@
+"""Configurations of device plugins in plain manifests, and what they make nodes advertise."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar, cast
+
+from gpu_constructs.catalog import versions
+from gpu_constructs.catalog.sharing import GPU, Sharing
+from gpu_constructs.catalog.versions import DevicePluginRelease
+from gpu_constructs.cli.seen.files import Files, settings
+from gpu_constructs.device_plugin.config import MigStrategy, PluginConfig
+from gpu_constructs.device_plugin.config_reader import read_without
+from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, advertised_resources, gpu_offers
+from gpu_constructs.device_plugin.manifests import MPS_CAPABLE
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.facts.provided import Provided
+from gpu_constructs.facts.readable import Manifest, members, namespace_of
+from gpu_constructs.kube.pod_specs import containers
+
+_STRATEGIES = ("none", "single", "mixed")
+_IGNORED_KEYS = ("rename", "devices")
+_EMPTY = "empty"
+_Row = TypeVar("_Row")
+
+
+def configs_of(texts: Mapping[str, str], default: str | None, strategy: str | None = None) -> Configs | None:
+    """Return the configurations in files. Return None if the library does not know how the plugin reads them.
+
+    Args:
+        texts: Texts of the files by name.
+        default: Name of the configuration for nodes without a label. None: the first of the files ``default``, the
+            only file, and a configuration without settings.
+        strategy: MIG strategy that a variable or a flag sets, which overrides the files. None: the files decide.
+    """
+    read = {name: config_of(text, strategy) for name, text in texts.items()}
+    known = {name: config for name, config in read.items() if config is not None}
+    alone = next(iter(read)) if len(read) == 1 else ""
+    chosen = default or ("default" if "default" in read else alone)
+    if not chosen and (empty := config_of("", strategy)) is not None:
+        chosen, known[_EMPTY] = _EMPTY, empty
+    try:
+        return Configs.managed(known, default=chosen) if len(known) >= len(read) else None
+    except GpuConstructsError:
+        return None
+
+
+def config_of(text: str, strategy: str | None = None) -> PluginConfig | None:
+    """Return the configuration in a file, without the keys that the plugin ignores.
+
+    Return None if the plugin would reject the file, or if the library does not know how it reads the file.
+
+    Args:
+        text: Text of the file; empty for a plugin without a file.
+        strategy: MIG strategy that overrides the file. None: the file decides.
+    """
+    problems: list[str] = []
+    try:
+        read = read_without(text, PluginConfig, problems.append) if text.strip() else PluginConfig()
+        if any(_decides(one.partition(": ")[0]) for one in problems) or strategy not in (None, *_STRATEGIES):
+            return None
+        if strategy is None:
+            return read
+        return replace(read, flags=replace(read.flags, mig_strategy=cast(MigStrategy, strategy)))
+    except (GpuConstructsError, ValueError, RecursionError):
+        return None
+
+
+def _decides(path: str) -> bool:
+    """Check whether a key with a problem decides what nodes advertise. If the path is a sentence, it is unknown."""
+    is_ignored = path.rpartition(".")[2] in _IGNORED_KEYS
+    is_other = path.startswith(("resources", "imex", "flags")) and not path.endswith("migStrategy") and " " not in path
+    return not is_ignored and not is_other
+
+
+def of_plugin(container: Manifest, manifest: Manifest, files: Files) -> Provided:
+    """Return the effects of a DaemonSet with a device plugin.
+
+    Args:
+        container: Container of the plugin.
+        manifest: DaemonSet.
+        files: ConfigMaps among the manifests.
+    """
+    pod = manifest["spec"]["template"]["spec"]
+    given = settings(container)
+    configs = None if container.get("envFrom") else _served(given, container, pod, namespace_of(manifest), files)
+    found = of_configs(configs, pod, release_of(container.get("image")), given.get("MIG_STRATEGY"))
+    manages = any("CONFIG_FILE_SRCDIR" in settings(one) for one in containers(pod))
+    by_cdi = "cdi-" in (given.get("DEVICE_LIST_STRATEGY") or "")
+    return replace(
+        found,
+        node_labels=(*found.node_labels, *((NODE_LABEL,) if manages else ())),
+        gpu_runtime="cdi" if by_cdi else None,
+    )
+
+
+def of_configs(
+    configs: Configs | None, pod: Manifest | None, release: DevicePluginRelease, strategy: str | None = None
+) -> Provided:
+    """Return the effects of a device plugin.
+
+    Args:
+        configs: Configurations of the plugin. None: they are not known.
+        pod: Pod spec of the plugin. None: its nodes are not known.
+        release: Release of the plugin.
+        strategy: MIG strategy that a variable sets for all configurations. None: none does.
+    """
+    known = cast(MigStrategy, strategy) if strategy in _STRATEGIES else None
+    if configs is None:
+        may = dict.fromkeys((GPU, f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none())
+        labels: Sequence[str] = (MPS_CAPABLE,)
+        return Provided(components=("device-plugin",), gpu_resources=may, node_labels=labels, mig_strategy=known)
+    offers = gpu_offers(configs, dict.fromkeys(configs.configs, pod or {}), release)
+    has_mps = any(one.sharing.strategy == "mps" for one in offers)
+    return Provided(
+        components=("device-plugin",),
+        gpu_resources=advertised_resources(configs),
+        gpu_offers=offers if pod is not None else tuple(replace(one, pod_spec=None) for one in offers),
+        node_labels=(MPS_CAPABLE,) if has_mps else (),
+        mig_strategy=known,
+    )
+
+
+def _served(
+    given: Mapping[str, str | None], container: Manifest, pod: Manifest, namespace: str, files: Files
+) -> Configs | None:
+    """Return the configurations that a device plugin reads, from its flags, variables and mounted files."""
+    strategy, path = given.get("MIG_STRATEGY"), given.get("CONFIG_FILE", "")
+    if path is None or ("MIG_STRATEGY" in given and strategy is None):
+        return None
+    manager = next((one for one in containers(pod) if "CONFIG_FILE_SRCDIR" in settings(one)), None)
+    if manager is not None:
+        told = settings(manager)
+        texts = files.folder(posixpath.normpath(told["CONFIG_FILE_SRCDIR"] or ""), manager, pod, namespace)
+        return None if texts is None else configs_of(texts, told.get("DEFAULT_CONFIG") or None, strategy or None)
+    text = files.text(path, container, pod, namespace) if path else ""
+    return None if text is None else configs_of({"default": text}, "default", strategy or None)
+
+
+def release_of(image: object) -> DevicePluginRelease:
+    """Return the facts about the release of a device plugin. For an unknown release, return those of the newest one."""
+    version = str(image or "").partition("@")[0].rpartition(":")[2]
+    return of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
+
+
+def of_version(releases: Mapping[str, _Row], version: object, default: str) -> _Row:
+    """Return the row of a release in a table, or the row of the default release if the table has no such row."""
+    return releases.get(str(version).removeprefix("v"), releases[default])
+
+
+def is_served_elsewhere(manifest: Manifest) -> bool:
+    """Check whether an operator controls an object, so that the declaration of the operator includes its effects."""
+    owners = members((manifest.get("metadata") or {}).get("ownerReferences"))
+    return any(one.get("kind") == "ClusterPolicy" for one in owners)
