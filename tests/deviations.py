@@ -1,4 +1,4 @@
-"""The intended differences between this library and the charts: one table a chart, in ``parity_tables/``.
+"""The intended differences between this library and the charts: a table for each chart, in the package.
 
 A difference is explained by a row when one of its rules fits: the object, the field, both values and the conditions.
 """
@@ -14,13 +14,14 @@ from typing import Any
 
 import yaml
 
+import gpu_constructs
 import parity_conditions as on
+from gpu_constructs.cli.compare.fields import matches
 from parity_chart import Manifest, Release
 from parity_compare import ABSENT, Context, Difference, same
-from parity_fields import matches
 
 WRONG_TYPE = "D41"
-FOLDER = Path(__file__).parent / "parity_tables"
+FOLDER = Path(gpu_constructs.__file__).parent / "migration" / "deviations"
 
 
 @dataclass(frozen=True)
@@ -154,4 +155,4 @@ def table(chart: str) -> Table:
     return Table(tuple(Deviation(**row) for row in rows))
 
 
-PLUGIN, EXPORTER, SMI = (table(name) for name in ("device-plugin", "dcgm-exporter", "nvidia-gpu-exporter"))
+PLUGIN, EXPORTER, SMI = (table(name) for name in ("nvidia-device-plugin", "dcgm-exporter", "nvidia-gpu-exporter"))

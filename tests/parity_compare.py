@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
+from gpu_constructs.cli.compare.fields import Fields, Names, Path, canonical, fields_of, node_term, show
 from parity_cases import UnreadableCase, load
 from parity_chart import NODE_LABEL, UNKNOWN, UNLABELLED, Manifest, Release
-from parity_fields import Fields, Names, Path, canonical, fields_of, node_term, show
 from parity_settings import PROGRAMS, effective, file_settings, variables
 
 CHECKSUM: Path = ("pod", "annotations", "[checksum/config]")

@@ -12,8 +12,8 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
+from gpu_constructs.cli.compare.fields import Fields, Path, Value, canonical
 from parity_cases import UnreadableCase, facts, load
-from parity_fields import Fields, Path, Value, canonical
 
 PROGRAMS = {"plugin": "nvidia-device-plugin-ctr", "gfd": "gpu-feature-discovery-ctr", "mps": "mps-control-daemon-ctr"}
 """The programs that read the file, and the containers they run in on both sides."""

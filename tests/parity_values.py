@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from gpu_constructs.cli.compare.fields import Path
 from parity_cases import UnreadableCase, facts, load
-from parity_fields import Path
 
 SETTINGS_OF_VALUES: Mapping[str, Path] = {
     key: tuple(path.split(".")) for key, path in facts("settings of values").items()

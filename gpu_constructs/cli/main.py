@@ -20,6 +20,8 @@ COMMANDS: Mapping[str, str] = {
     "recommend": "Propose how the GPU nodes of a cluster share their GPUs.",
     "diff": "Show what a change of manifests does: restarts, refused changes, GPUs, rights, and the commands to run.",
     "doctor": "Look at a live cluster, or at a copy of its objects, and find the cause of a problem with GPUs.",
+    "migrate": "Print Python for the values of a Helm chart.",
+    "compare": "Compare what helm template printed with what this library makes of the same values.",
     "synth": "Run an app, or check that its files are fresh.",
     "explain": "Print what the documentation says about a code, an alert or a name.",
 }

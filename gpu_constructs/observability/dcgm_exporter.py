@@ -23,7 +23,8 @@ from gpu_constructs.observability.daemonset import (
     series_of,
 )
 from gpu_constructs.observability.dcgm_exporter_values import exporter_options
-from gpu_constructs.observability.exporter import Exporter, ExporterObject
+from gpu_constructs.observability.exporter import Exporter
+from gpu_constructs.observability.exporter_object import ExporterObject
 from gpu_constructs.observability.exporter_options import DebugDump, ExporterOptions, MetricsConfigMap
 from gpu_constructs.observability.metrics import COLLECTION_INTERVAL_SECONDS, Metric, MetricSet, chosen_metrics
 from gpu_constructs.observability.pod_mapping import PodMapping

@@ -13,7 +13,8 @@ from gpu_constructs.cluster.namespace import namespace_name, require_privileged
 from gpu_constructs.facts.provided import Provided, placement_of
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.observability import nvidia_gpu_exporter_pod as pod
-from gpu_constructs.observability.exporter import Exporter, ExporterObject
+from gpu_constructs.observability.exporter import Exporter
+from gpu_constructs.observability.exporter_object import ExporterObject
 from gpu_constructs.observability.exporter_options import ExporterOptions
 from gpu_constructs.observability.gpu_series import nvidia_smi_series
 from gpu_constructs.observability.nvidia_gpu_exporter_values import exporter_options

@@ -20,10 +20,10 @@ import yaml
 import deviations
 import helm_like
 import parity_exporter
+from gpu_constructs.cli.compare.fields import show
 from parity_chart import Release
 from parity_compare import ABSENT, Context, Difference, Result, compare, same
 from parity_exporter import DcgmRelease
-from parity_fields import show
 from parity_smi_exporter import SmiRelease
 
 CASES = yaml.safe_load((Path(__file__).parent / "deviation_cases.yaml").read_text(encoding="utf-8"))

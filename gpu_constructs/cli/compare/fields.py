@@ -1,7 +1,7 @@
-"""A manifest as flat fields: every leaf once, under a path that does not depend on order or on private names.
+"""A manifest as flat fields, so that two manifests with the same meaning have the same fields.
 
-Lists are keyed by what Kubernetes tells their items apart by, sets are sets, a volume is told by what it mounts
-where, and names of objects that each side calls its own way are replaced by the object's role.
+The path of a field depends neither on the order of lists nor on names that a chart chooses, such as those of volumes.
+The role of an object replaces its name if the caller knows it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from parity_cases import facts
+from gpu_constructs.kube.tables import table
 
 Path = tuple[str, ...]
 Value = str | int | float | bool | None
@@ -21,7 +21,7 @@ Fields = dict[Path, Value]
 
 
 class Names:
-    """What is known of the objects that a manifest names; nothing here, more where a whole side is known."""
+    """The objects that a manifest can refer to. This base class knows none of them."""
 
     def refer(self, kind: str, name: str) -> str:
         """Return the role of an object, or its name."""
@@ -36,14 +36,15 @@ AS_WRITTEN = Names()
 
 POD_KINDS = ("DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet")
 
-DEFAULTS: tuple[tuple[str, Value], ...] = tuple(facts("kubernetes").items())
-"""What the API server writes itself where nothing stands: saying it is no difference from not saying it."""
+_KUBERNETES = table(__package__, "kubernetes.yaml")
+DEFAULTS: tuple[tuple[str, Value], ...] = tuple(_KUBERNETES["defaults"].items())
+"""Values that the API server adds, by pattern of the field. A field with such a value equals a missing field."""
 
-_EMPTY_IS_ABSENT = frozenset(facts("empty is absent"))
-"""Members of a pod or of its owner for which an empty value means what none means."""
+_EMPTY_IS_ABSENT = frozenset(_KUBERNETES["empty_is_absent"])
+"""Members of a pod or of its owner for which an empty value means the same as no value."""
 
 _FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "properties", "ports"})
-"""Maps whose keys are names, not members."""
+"""Mappings whose keys are names. The path of a field has these keys in brackets."""
 
 _QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)\Z")
 _SUFFIXES = {
@@ -54,7 +55,7 @@ _SUFFIXES = {
 
 
 def show(path: Path) -> str:
-    """Write a path the way patterns are written."""
+    """Return a path as text, in the form of patterns."""
     return ".".join(path).replace(".[", "[")
 
 
@@ -63,7 +64,7 @@ _SEGMENT = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 @lru_cache(maxsize=2**17)
 def matches(pattern: str, path: Path) -> bool:
-    """Whether a path fits a pattern: ``*`` for a member, ``[*]`` or ``[a|b]`` for a key, ``**`` for all below."""
+    """Check whether a path fits a pattern: ``*`` for a member, ``[*]`` or ``[a|b]`` for a key, ``**`` for all below."""
     segments = _segments(pattern)
     if segments and segments[-1] == "**":
         segments, path = segments[:-1], path[: len(segments) - 1]
@@ -89,7 +90,7 @@ def _fits(pattern: str, segment: str) -> bool:
 
 
 def fields_of(manifest: Mapping[str, Any], names: Names = AS_WRITTEN) -> Fields:
-    """Return every leaf of a manifest but its name, which says only which object it is."""
+    """Return all fields of a manifest except its name."""
     found: Fields = {}
     for path, value in _manifest(manifest, names):
         while path in found:
@@ -127,7 +128,7 @@ def _manifest(manifest: Mapping[str, Any], names: Names) -> Iterator[tuple[Path,
 
 
 def _network_policy(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a policy without the order of its ports; no rule and no list of rules let nothing through alike.
+    """Return a NetworkPolicy without the order of its ports. An empty list of rules equals a missing one.
 
     Source: kubernetes/kubernetes@v1.33.0:staging/src/k8s.io/api/networking/v1/types.go, Ingress and Egress.
     """
@@ -148,7 +149,7 @@ def _selector(selector: Mapping[str, Any]) -> dict[str, Any]:
     labels = dict(selector.get("matchLabels") or {})
     others = []
     for expression in selector.get("matchExpressions") or ():
-        values = expression.get("values") or ()
+        values = list(expression.get("values") or ())
         if expression.get("operator") == "In" and len(values) == 1 and expression["key"] not in labels:
             labels[expression["key"]] = values[0]
         else:
@@ -158,7 +159,8 @@ def _selector(selector: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_defaults(leaves: Iterator[tuple[Path, Value]]) -> Iterator[tuple[Path, Value]]:
     for path, value in leaves:
-        if not any(value == default and matches(pattern, path) for pattern, default in _DEFAULTS[path[-1]]):
+        last = path[-1] if path else ""
+        if not any(value == default and matches(pattern, path) for pattern, default in _DEFAULTS[last]):
             yield path, value
 
 
@@ -173,7 +175,7 @@ for _pattern, _default in DEFAULTS:
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Value]]:
-    """Return the leaves of a value: null is nothing, lists of named things are keyed by name, others by place."""
+    """Yield the fields in a value. Null has none. The key of a list item is its name, otherwise its position."""
     if value is None:
         return
     if isinstance(value, Mapping):
@@ -190,7 +192,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Value]]:
 
 
 def _members(mapping: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Value]]:
-    """Return the leaves of a mapping's members; that it has none is no leaf."""
+    """Yield the fields in a mapping. An empty mapping has none."""
     is_free = bool(path) and path[-1] in _FREE_KEYS
     for key, member in mapping.items():
         yield from _leaves(member, (*path, f"[{key}]" if is_free else str(key)))
@@ -206,7 +208,7 @@ def _keys(items: Sequence[Any]) -> list[str]:
 def _pod(spec: dict[str, Any], names: Names) -> Iterator[tuple[Path, Value]]:
     for key in _LISTS_OF_OBJECTS:
         if not _is_list_of_objects(spec.get(key)):
-            # No manifest that the API server would take, but a difference all the same.
+            # The API server would reject this manifest, but the difference must show.
             yield ("pod", key), canonical(spec.pop(key))
     volumes: dict[str, Any] = {}
     for volume in spec.pop("volumes", None) or ():
@@ -243,7 +245,7 @@ def _is_list_of_objects(value: Any) -> bool:
 
 
 def _shared_volumes(spec: Mapping[str, Any], volumes: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return, for every volume that is mounted who mounts it."""
+    """Return the names of the containers that mount each volume, by name of the volume."""
     mounted: dict[str, list[str]] = {}
     for kind in ("initContainers", "containers"):
         for container in spec.get(kind) or ():
@@ -297,7 +299,7 @@ def _container(
 
 
 def _pull_policy(image: str) -> str:
-    """What the API server writes (pkg/apis/core/v1/defaults.go): newest images always, others once."""
+    """Return the pull policy that the API server adds (pkg/apis/core/v1/defaults.go)."""
     tag = image.rpartition("/")[2].partition(":")[2]
     return "Always" if "@" not in image and tag in ("", "latest") else "IfNotPresent"
 
@@ -318,14 +320,14 @@ def _source(volume: Mapping[str, Any], path: Path, users: Sequence[str], names: 
 
 
 def _arguments(args: Sequence[Any], path: Path) -> Iterator[tuple[Path, Value]]:
-    """Return flags by name, whose order does not matter to Go's flag package, or words by place."""
+    """Yield the arguments of a program: flags by name, because their order does not matter, or words by position."""
     words = [str(word) for word in args]
     if all(word.startswith("-") for word in words):
         flags: dict[str, list[str]] = {}
         for word in words:
             flags.setdefault(word.partition("=")[0], []).append(word.partition("=")[2])
         for flag, values in flags.items():
-            # Of a flag given twice the last one counts, or both do: that is the program's.
+            # The program decides which of two equal flags counts.
             yield (*path, f"[{flag}]"), " then ".join(values)
     else:
         for place, word in enumerate(words):
@@ -365,7 +367,7 @@ def node_term(segment: str) -> dict[str, Any]:
 
 
 def toleration_of(toleration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a toleration with what Kubernetes adds, and without what says nothing."""
+    """Return a toleration with the default operator, and without empty members."""
     words = {key: value for key, value in toleration.items() if value not in (None, "")}
     return {"operator": "Equal", **words}
 
@@ -395,12 +397,12 @@ def _binding(
 
 
 def canonical(value: Any) -> str:
-    """Return a value as text that is the same for the same value; strings in it keep apart from numbers."""
+    """Return a value as JSON text that is the same for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def quantity(amount: Any) -> str:
-    """Return a Kubernetes quantity in one spelling: 0.1 and 100m are the same."""
+    """Return a Kubernetes quantity as a plain number, so that 0.1 and 100m are equal."""
     match = _QUANTITY.match(str(amount))
     if match is None:
         return str(amount)

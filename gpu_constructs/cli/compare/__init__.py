@@ -1,0 +1,213 @@
+"""The command ``compare``: what a Helm chart rendered against what this library makes of the same values."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpu_constructs.cli import documents, migrate
+from gpu_constructs.cli.compare.deviations import ABSENT, ANCHORS, Deviation, deviations_of, explanation
+from gpu_constructs.cli.compare.fields import Names, fields_of, show
+from gpu_constructs.cli.exits import CommandError, Exit
+from gpu_constructs.cli.findings import Finding, Report
+from gpu_constructs.cli.reporting import add_fail_on, add_format, finish
+from gpu_constructs.kube.tables import table
+from gpu_constructs.records import replace
+
+EXAMPLES = """\
+  helm template nvdp nvdp/nvidia-device-plugin -n gpu -f values.yaml >rendered.yaml
+  gpu-constructs compare values.yaml rendered.yaml
+  gpu-constructs compare values.yaml rendered.yaml --from-version 0.14.5"""
+_LONGEST = 120
+_POSSIBLE = "Possible explanation: "
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to its parser."""
+    migrate.add_release(parser)
+    parser.add_argument("rendered", metavar="rendered.yaml", help="output of helm template; - for standard input")
+    parser.add_argument("--all", action="store_true", help="also list each difference that the documentation explains")
+    add_format(parser)
+    add_fail_on(parser, "warning")
+
+
+def run(args: argparse.Namespace) -> Exit:
+    """Compare, and return ``FOUND`` if a difference has no explanation."""
+    rendered = documents.read([args.rendered])
+    args.release_name = args.release_name or _most_common(_instances(rendered.manifests))
+    args.namespace = args.namespace or _most_common(one["metadata"].get("namespace") for one in rendered.manifests)
+    migration = migrate.migration_of(args, is_strict=False)
+    text, notes = migrate.program(migration)
+    found = list(_differences(migration.chart, rendered.objects, emitted(text)))
+    explained = [one for one in found if one.severity == "note"]
+    possible = [one for one in explained if one.way_out.startswith(_POSSIBLE)]
+    others = [one for one in found if one.severity != "note"]
+    numbers = ", ".join(f"{number} {count}" for number, count in Counter(one.code for one in explained).items())
+    summary = (
+        f"{len(rendered.objects)} objects of the chart compared. {len(others)} differences without an explanation, "
+        f"{len(possible)} with a possible one, {len(explained) - len(possible)} that the documentation explains"
+        f"{f' ({numbers})' if numbers else ''}"
+    )
+    changes = [Finding("", "note", "", note.removesuffix("."), args.values) for note in notes]
+    shown = [*changes, *others, *(explained if args.all else possible)]
+    return finish(args, Report("compare", list(_explained_once(shown)), summary), rendered.broken)
+
+
+def _explained_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield findings, the explanation of each deviation only with the first of them."""
+    seen: set[str] = set()
+    for one in sorted(findings, key=lambda one: (one.file, one.line, one.object)):
+        yield replace(one, way_out="", link="") if one.code in seen and one.code else one
+        seen.add(one.code)
+
+
+def _instances(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
+    """Yield the name of the Helm release in the labels of each object."""
+    for manifest in manifests:
+        labels = manifest["metadata"].get("labels")
+        yield labels.get("app.kubernetes.io/instance") if isinstance(labels, Mapping) else None
+
+
+def _most_common(values: Iterable[Any]) -> str | None:
+    """Return the text that occurs most often; None if there is none."""
+    counts = Counter(value for value in values if isinstance(value, str))
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def emitted(text: str) -> list[documents.Document]:
+    """Return the objects that a program writes. The program runs in a process of its own, in an empty folder.
+
+    Raises:
+        CommandError: The program fails. The message contains its error.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "app.py").write_text(text, encoding="utf-8")
+        search = os.pathsep.join(filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH"))))
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "app.py"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": search},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            problem = done.stderr.strip() or f"exit status {done.returncode}"
+            raise CommandError(f"the values cannot become manifests: {problem}", Exit.COULD_NOT_LOOK)
+        return list(documents.read([folder]).objects)
+
+
+def _differences(
+    chart: str, theirs: Sequence[documents.Document], ours: Sequence[documents.Document]
+) -> Iterator[Finding]:
+    """Yield the differences between the objects of a chart and those of this library.
+
+    A difference that the documentation explains is a note. Any other difference is a warning.
+    """
+    deviations = deviations_of(chart)
+    sides = [_by_role(chart, side) for side in (theirs, ours)]
+    names = [_Roles(side) for side in sides]
+    for role, kind in dict.fromkeys((*sides[0], *sides[1])):
+        pair = [side.get((role, kind)) for side in sides]
+        fields = [
+            {} if one is None else fields_of(_plain(one.manifest), name) for one, name in zip(pair, names, strict=True)
+        ]
+        document = pair[0] or pair[1]
+        found = []
+        for path in dict.fromkeys((*fields[0], *fields[1])):
+            old, new = (side.get(path, ABSENT) for side in fields)
+            if not _is_equal(path, old, new):
+                fit = explanation(deviations, role, kind, path, old, new) or _moved(chart, deviations, role, path)
+                found.append((f"{show(path)}: chart {_short(old)}, here {_short(new)}", fit))
+        if None in pair:
+            # One line for a whole object. It needs an explanation if one of its fields does.
+            side = "only the chart has this object" if pair[1] is None else "the chart does not have this object"
+            fits = [fit for _, fit in found]
+            found = [(side, fits[0] if fits and None not in fits else None)]
+        for reason, fit in found:
+            yield _finding(chart, document, reason, fit)
+
+
+class _Roles(Names):
+    """The names of the objects of one side, and their roles."""
+
+    def __init__(self, objects: Mapping[tuple[str, str], documents.Document]) -> None:
+        self._roles = {(kind, one.manifest["metadata"]["name"]): role for (role, kind), one in objects.items()}
+        self._files = {
+            one.manifest["metadata"]["name"]: list(one.manifest.get("data") or ())
+            for (_, kind), one in objects.items()
+            if kind == "ConfigMap"
+        }
+
+    def refer(self, kind: str, name: str) -> str:
+        """Return the role of an object, or its name if it is not on this side."""
+        return self._roles.get((kind, name), name)
+
+    def files(self, config_map: str) -> Sequence[str]:
+        """Return the keys of a ConfigMap."""
+        return self._files.get(config_map, ())
+
+
+def _is_equal(path: Sequence[str], old: Any, new: Any) -> bool:
+    """Check whether two values of a field mean the same. Files in a ConfigMap are compared as YAML."""
+    if str(old) == str(new):
+        return True
+    if path[0] != "data" or not isinstance(old, str) or not isinstance(new, str):
+        return False
+    try:
+        return bool(yaml.safe_load(old) == yaml.safe_load(new))
+    except yaml.YAMLError:
+        return False
+
+
+def _moved(
+    chart: str, deviations: Sequence[Deviation], role: str, path: Sequence[str]
+) -> tuple[Deviation, bool] | None:
+    """Return the deviation by which a setting is in the configuration file and not in an environment variable."""
+    moved: Mapping[str, Any] = table(__package__, "roles.yaml")["settings"].get(chart, {})
+    if role in moved.get("of", ()) and path[-2:-1] == ("env",) and path[-1].strip("[]") in moved["env"]:
+        return next((one, False) for one in deviations if one.number == moved["number"])
+    return None
+
+
+def _plain(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object without its API version and kind, which identify it already."""
+    return {key: value for key, value in manifest.items() if key != "apiVersion"}
+
+
+def _by_role(chart: str, objects: Sequence[documents.Document]) -> dict[tuple[str, str], documents.Document]:
+    """Return objects by role and kind. If several have the same role, the key of the others is their name."""
+    roles: Mapping[str, str] = table(__package__, "roles.yaml")["roles"].get(chart, {})
+    found: dict[tuple[str, str], documents.Document] = {}
+    for one in objects:
+        kind, name = one.manifest["kind"], one.manifest["metadata"]["name"]
+        role = next((role for pattern, role in roles.items() if re.search(pattern, f"{kind} {name}")), name)
+        found[(role, kind) if (role, kind) not in found else (name, kind)] = one
+    return found
+
+
+def _finding(
+    chart: str, document: documents.Document | None, reason: str, fit: tuple[Deviation, bool] | None
+) -> Finding:
+    name, file, line = (document.name, document.file, document.line) if document is not None else ("", "", 0)
+    if fit is None:
+        return Finding("", "warning", name, reason, file, line)
+    deviation, is_certain = fit
+    way_out = f"{'' if is_certain else _POSSIBLE}{deviation.what}. Reason: {deviation.why}."
+    link = f"docs/coming-from-helm.md#{ANCHORS[chart]}"
+    return Finding(deviation.number, "note", name, reason, file, line, way_out, link)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

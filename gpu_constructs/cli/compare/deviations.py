@@ -1,0 +1,128 @@
+"""The intended differences between Helm charts and this library, and which differences each of them explains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gpu_constructs.cli.compare.fields import Path, matches
+from gpu_constructs.kube.tables import table
+from gpu_constructs.records import dataclass
+
+ABSENT: Any = type("Absent", (), {"__repr__": lambda _: "nothing"})()
+"""The value of a field that an object does not have."""
+
+ANCHORS: Mapping[str, str] = {
+    "nvidia-device-plugin": "what-is-different-on-purpose",
+    "dcgm-exporter": "what-is-different-in-the-exporter",
+    "nvidia-gpu-exporter": "what-is-different-in-nvidia-gpu-exporter",
+}
+"""Sections of the documentation that list the deviations, by chart."""
+
+
+class Rule(NamedTuple):
+    """A place where a deviation can show.
+
+    Attributes:
+        roles: Roles of objects, such as ``plugin``; ``*`` for all.
+        kinds: Kinds of objects; ``*`` for all.
+        patterns: Patterns of fields.
+        chart: Value of the chart: literal, ``(given)`` for any value, ``(any)`` for any value or none. None: no value.
+        ours: Value of this library, in the same form.
+        keys: Last keys of the field that the rule is about; empty for all.
+        has_conditions: Whether the deviation applies only under conditions that this command does not check.
+    """
+
+    roles: Sequence[str]
+    kinds: Sequence[str]
+    patterns: Sequence[str]
+    chart: Any
+    ours: Any
+    keys: Sequence[str]
+    has_conditions: bool
+
+    def fits(self, role: str, kind: str, path: Path, chart: Any, ours: Any) -> bool:
+        """Check whether a difference is at this place."""
+        return (
+            (self.roles == ["*"] or role in self.roles)
+            and (self.kinds == ["*"] or kind in self.kinds)
+            and any(matches(pattern, path) for pattern in self.patterns)
+            and (not self.keys or path[-1].strip("[]") in self.keys)
+            and _is_value(chart, self.chart)
+            and _is_value(ours, self.ours)
+        )
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """An intended difference between a chart and this library.
+
+    Attributes:
+        number: Number of the deviation in the documentation, such as ``D12``.
+        what: Description of the difference, in Markdown.
+        why: Reason for the difference.
+        rules: Places where the deviation can show.
+    """
+
+    number: str
+    what: str
+    why: str
+    rules: Sequence[Rule]
+
+
+def deviations_of(chart: str) -> list[Deviation]:
+    """Return the intended differences from a chart; none for a chart that this library does not replace."""
+    if chart not in ANCHORS:
+        return []
+    found = table("gpu_constructs.migration", f"deviations/{chart}.yaml")
+
+    def whole(text: str) -> str:
+        return re.sub(r"\$([A-Z]+)", lambda match: str(found["groups"][match[1]]), text)
+
+    def rules_of(row: Mapping[str, Any]) -> Iterator[Rule]:
+        for rule in row.get("rules", ()):
+            at = [rule["at"]] if isinstance(rule["at"], str) else rule["at"]
+            conditions = rule.get("when", ())
+            keys = [key for one in conditions if isinstance(one, Mapping) for key in one.get("key", ())]
+            has_conditions = any(not isinstance(one, Mapping) or "key" not in one for one in conditions)
+            # Rules for every field of every object apply only if their conditions do.
+            if not (has_conditions and rule["of"] == "* *" and at == ["**"]):
+                roles, _, kinds = whole(rule["of"]).partition(" ")
+                values = rule.get("chart", ABSENT), rule.get("ours", ABSENT)
+                yield Rule(roles.split("|"), kinds.split("|"), [*map(whole, at)], *values, keys, has_conditions)
+
+    return [Deviation(row["number"], row["what"], row["why"], list(rules_of(row))) for row in found["deviations"]]
+
+
+def explanation(
+    deviations: Sequence[Deviation], role: str, kind: str, path: Path, chart: Any, ours: Any
+) -> tuple[Deviation, bool] | None:
+    """Return the deviation that explains a difference, and whether it always does. Return None if none does.
+
+    Args:
+        deviations: Intended differences from the chart.
+        role: Role of the object.
+        kind: Kind of the object.
+        path: Field that differs.
+        chart: Value of the chart; ``ABSENT`` if the chart does not set the field.
+        ours: Value of this library, in the same form.
+    """
+    fits = [(one, rule) for one in deviations for rule in one.rules if rule.fits(role, kind, path, chart, ours)]
+    certain = [one for one, rule in fits if not rule.has_conditions]
+    if certain:
+        return certain[0], True
+    return (fits[0][0], False) if fits else None
+
+
+def _is_value(found: Any, wanted: Any) -> bool:
+    """Check whether a value of a difference is the one that a rule states."""
+    if wanted in ("(any)", "(given)"):
+        return wanted == "(any)" or found is not ABSENT
+    if wanted is ABSENT or found is ABSENT:
+        return found is wanted
+    if isinstance(wanted, str) and wanted.startswith("~"):
+        return re.fullmatch(wanted[1:], str(found)) is not None
+    # A fact of the release in braces, and a function after ``=``, can be any value here.
+    is_computed = isinstance(wanted, str) and (wanted.startswith("=") or "{" in wanted)
+    return is_computed or str(found) == str(wanted)
