@@ -10,8 +10,6 @@ values that it repeats: each text that is such a name stands for the value. An o
   resources.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Capacity plans made by hand, for the tests of what reports say of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache

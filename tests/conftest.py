@@ -1,7 +1,5 @@
 """What every test shares: an app in a folder of its own, readable snapshots, invariants on every object."""
 
-from __future__ import annotations
-
 import gc
 import re
 import sys

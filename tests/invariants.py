@@ -3,8 +3,6 @@
 Schemas see the shape of an object. What only the API server or a running cluster would say stands here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """What the pods of DevicePluginChart and ValidationBridge hold, option by option; docs/security.md says why."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -4,8 +4,6 @@ Lists are keyed by what Kubernetes tells their items apart by, sets are sets, a 
 where, and names of objects that each side calls its own way are replaced by the object's role.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

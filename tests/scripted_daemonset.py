@@ -1,7 +1,5 @@
 """What a construct emits that runs a script from a ConfigMap on every node, part by part."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -6,8 +6,6 @@ shape it has, the committed structure must be the reduced schema, and the tables
 those of the releases. It prints a line for each check, and exits with 1 when one fails or cannot be made.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Contradictions between two constructs of an app."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

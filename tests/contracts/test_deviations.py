@@ -3,8 +3,6 @@
 The cases lie in ``deviation_cases.yaml``.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

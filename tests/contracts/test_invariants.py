@@ -1,7 +1,5 @@
 """The invariants notice what is wrong: one field of a cluster of dist/ is changed at a time."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Values of the operator's chart are checked key by key, and the table of keys is held against the chart."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The schema checks catch what they are there for, and the committed CRDs and bindings belong together."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import re

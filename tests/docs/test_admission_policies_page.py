@@ -1,7 +1,5 @@
 """The page on admission policies: its programs run, its pods fare as said, its commands name what is there."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The pages on capacity plans, sharing, the device plugin and power limits: their tables and numbers are the code's."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """The reference of the site: it has every name, and the pages that a program writes are those of the package."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

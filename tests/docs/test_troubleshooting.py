@@ -1,7 +1,5 @@
 """Every kubectl command of the documents names things that are in dist/, or in one of two small tables."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The page on routes: its tables are the ones in the code, and what it quotes is what the code says."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from pathlib import Path

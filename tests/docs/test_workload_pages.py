@@ -1,7 +1,5 @@
 """The pages on workloads, giving GPUs, DRA and namespaces: their tables and programs are what the code makes."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

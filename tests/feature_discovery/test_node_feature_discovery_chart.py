@@ -1,7 +1,5 @@
 """Tests of Node Feature Discovery as a chart of its own, also from the values of its Helm chart."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Pod Security levels: every check can fail, and known pods have the same result as in the admission plugin."""
 
-from __future__ import annotations
-
 import copy
 
 from gpu_constructs.kube.pod_security import CHECKS, violations, ways_out

@@ -1,7 +1,5 @@
 """Helpers that convert the values of a chart, and the cases in ``cases/``: values with their expected results."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping

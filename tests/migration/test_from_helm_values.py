@@ -1,7 +1,5 @@
 """Constructs from the values of Helm charts, with everything that they emit."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

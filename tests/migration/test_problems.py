@@ -1,7 +1,5 @@
 """Tests of the error that reports all problems of values at once, with the line of each in the file."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
