@@ -134,4 +134,4 @@ def keywords(request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.fixture
 def refused(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Return a check that functions refuse each row of the test's table, in its words."""
-    return partial(refusals.check_refused, request)
+    return partial(refusals.check_refused, request.function)

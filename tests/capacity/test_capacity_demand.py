@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app_tables import objects, table
+from app_tables import objects
 from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand.consumers import consumers
@@ -10,8 +10,9 @@ from gpu_constructs.capacity.demand.copies import kinds
 from gpu_constructs.capacity.demand.present import uncounted
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.kube import pod_specs
+from tables import beside
 
-EXAMPLES = table(__file__, "demand")
+EXAMPLES = beside(__file__, "demand")
 USUAL = {
     "subject": 0,
     "copies": 1,

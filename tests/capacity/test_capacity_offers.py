@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from app_tables import table
 from gpu_constructs import Configs, DevicePluginChart, Flags, GpuConstructsWarning, Kubernetes, plan_capacity
 from gpu_constructs.capacity.node_labels import labels_of
 from gpu_constructs.capacity.supply import node_offers
@@ -14,10 +13,11 @@ from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.facts.provided import GpuOffer, Provided
 from gpu_constructs.feature_discovery import manifests as nfd
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdWorker, NodeFeatureDiscovery
+from tables import beside
 
 GPU = "nvidia.com/gpu"
 RTX, A100 = "NVIDIA GeForce RTX 5070 Ti", "NVIDIA A100-SXM4-40GB"
-OFFERS, LABELS = table(__file__, "offers"), table(__file__, "labels")
+OFFERS, LABELS = beside(__file__, "offers"), beside(__file__, "labels")
 
 
 def in_words(device):

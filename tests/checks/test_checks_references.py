@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app_tables import objects, table
+from app_tables import objects
 from gpu_constructs import (
     EnvValue,
     External,
@@ -17,8 +17,9 @@ from gpu_constructs import (
 from gpu_constructs.catalog.platforms import Kubernetes
 from gpu_constructs.checks.references import references_exist
 from gpu_constructs.facts.app import Facts
+from tables import beside
 
-NAMING = table(__file__, "references")["what nothing in the app makes is a warning"]
+NAMING = beside(__file__, "references")["what nothing in the app makes is a warning"]
 (NAMES_A_SECRET,) = objects(
     [{"kind": "Pod", "pod": {"containers": [], "imagePullSecrets": [{"name": "hugging-face"}]}}], "team"
 )

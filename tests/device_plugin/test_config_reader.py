@@ -5,11 +5,13 @@ import re
 import textwrap
 import typing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
+import refusals
 from gpu_constructs import GpuConstructsError, Sharing
 from gpu_constructs.device_plugin import config_reader
 from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
@@ -21,11 +23,7 @@ def read(text):
     return PluginConfig.from_yaml(textwrap.dedent(text))
 
 
-def refusal(text):
-    with pytest.raises(GpuConstructsError) as refused:
-        read(text)
-    assert type(refused.value) is GpuConstructsError
-    return str(refused.value)
+refusal = partial(refusals.refusal, read)
 
 
 def test_the_reader_supports_every_key():
@@ -139,7 +137,8 @@ def test_an_empty_sharing_is_none():
 
 
 def test_an_entry_that_the_plugin_would_reject_or_ignore_is_rejected(refused):
-    refused(lambda *lines: read(entry(*lines).replace("          - ", "    - ")))
+    long = "replicas: 0x" + "f" * 5000
+    refused(lambda *lines: read(entry(*lines).replace("          - ", "    - ")), LONG=long)
 
 
 def test_all_devices_is_the_default_of_the_plugin():

@@ -2,16 +2,17 @@
 
 import dataclasses
 from datetime import timedelta
+from functools import partial
 
 import pytest
 import yaml
 from installed import DAEMON, LABELER, PLAIN, PLUGIN, container, environment, manifests, pod, variables
 
+import refusals
 from gpu_constructs import (
     Configs,
     Flags,
     GfdFlags,
-    GpuConstructsError,
     Kubernetes,
     PluginConfig,
     PluginFlags,
@@ -40,10 +41,7 @@ def managed(**configs):
     return Configs.managed(configs, default=next(iter(configs)))
 
 
-def refusal(config, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        manifests(config, **given)
-    return str(refused.value)
+refusal = partial(refusals.refusal, manifests)
 
 
 def files(config, **given):

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from gpu_constructs import GpuConstructsError, Sharing
+from gpu_constructs import Sharing
 from gpu_constructs.device_plugin.config import (
     Flags,
     GfdFlags,
@@ -16,6 +16,7 @@ from gpu_constructs.device_plugin.config import (
     PluginFlags,
     environment_variables,
 )
+from refusals import refusal
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 
@@ -32,12 +33,6 @@ for tag, pattern in {
     "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
 }.items():
     Yaml12.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})\\Z"), None)
-
-
-def refusal(make, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*given, **options)
-    return str(refused.value)
 
 
 # --- what is written ---------------------------------------------------------

@@ -9,7 +9,6 @@ from gpu_constructs import (
     DevicePlugin,
     EnvValue,
     Flags,
-    GpuConstructsError,
     GpuConstructsWarning,
     GpuFeatureDiscovery,
     Kubernetes,
@@ -24,6 +23,7 @@ from gpu_constructs import (
 from gpu_constructs.catalog import versions
 from gpu_constructs.device_plugin.config import environment_variables
 from gpu_constructs.device_plugin.manifests import GFD_LABELS
+from refusals import refusal
 
 MPS = PluginConfig(sharing=Sharing.mps(replicas=4))
 MIG = PluginConfig(flags=Flags(mig_strategy="single"))
@@ -45,17 +45,11 @@ def strategies(*listed):
     return PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy=listed)))
 
 
-def refusal(make, *args, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*args, **given)
-    return str(refused.value)
-
-
 # --- options of every component -------------------------------------------------------------------------------
 
 
 def test_values_that_kubernetes_or_the_program_would_reject_are_rejected(refused):
-    refused(*STRUCTS.values())
+    refused(*STRUCTS.values(), NOTHING=NOTHING)
 
 
 def test_the_error_for_a_variable_that_overrides_the_file_names_its_setting():

@@ -2,17 +2,18 @@
 
 import warnings
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from cdk8s import App
 
+import refusals
 from gpu_constructs import (
     Configs,
     DevicePlugin,
     DevicePluginChart,
     Flags,
     GfdFlags,
-    GpuConstructsError,
     GpuConstructsWarning,
     Kubernetes,
     MpsControlDaemon,
@@ -39,10 +40,7 @@ def warned(config, **given):
     return [RACY if str(warning.message).startswith(RACY) else str(warning.message) for warning in caught]
 
 
-def refusal(config, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        warned(config, **given)
-    return refused.value.problem
+refusal = partial(refusals.problem, warned)
 
 
 def named(config):

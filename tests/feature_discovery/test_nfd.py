@@ -1,8 +1,10 @@
 import json
+from functools import partial
 
 import pytest
 from cdk8s import Chart
 
+import refusals
 from gpu_constructs import GpuConstructsError, Toleration
 from gpu_constructs.catalog import versions
 from gpu_constructs.feature_discovery import manifests as nfd
@@ -88,10 +90,7 @@ def changed_pod_fields(component, release=NEW, **options):
     return {key: theirs_pod.get(key) for key in keys if ours_pod.get(key) != theirs_pod.get(key)}
 
 
-def refusal(given, release=NEW):
-    with pytest.raises(GpuConstructsError) as refused:
-        installation(given, release)
-    return str(refused.value)
+refusal = partial(refusals.refusal, installation)
 
 
 # --- definitions ----------------------------------------------------------------------------------------------

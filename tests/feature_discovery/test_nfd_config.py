@@ -1,11 +1,10 @@
 import re
 
-import pytest
 import yaml
 
-from gpu_constructs import GpuConstructsError
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdTopologyUpdater, NfdWorker
 from gpu_constructs.kube.yaml_text import yaml_text
+from refusals import refusal
 
 GPU_RULE = {
     "name": "nvidia gpu present",
@@ -46,12 +45,6 @@ def rule(**given):
 
 def matching(expression):
     return rule(matchFeatures=[{"feature": "cpu.model", "matchExpressions": {"vendor_id": expression}}])
-
-
-def refusal(function, *given, **named):
-    with pytest.raises(GpuConstructsError) as refused:
-        function(*given, **named)
-    return str(refused.value)
 
 
 # --- the user's file over ours --------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 import pytest
 from cdk8s_plus_27 import EnvValue as PlusEnvValue
 
-from gpu_constructs import GpuConstructsError, Toleration
+from gpu_constructs import Toleration
 from gpu_constructs.feature_discovery.node_feature_discovery import (
     NfdGarbageCollector,
     NfdMaster,
@@ -15,6 +15,7 @@ from gpu_constructs.feature_discovery.node_feature_discovery import (
     NodeFeatureDiscovery,
 )
 from gpu_constructs.kube.env import EnvValue
+from refusals import refusal
 
 COMPONENTS = {
     "master": NfdMaster,
@@ -22,12 +23,6 @@ COMPONENTS = {
     "gc": NfdGarbageCollector,
     "topology_updater": NfdTopologyUpdater,
 }
-
-
-def refusal(struct, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        struct(**given)
-    return str(refused.value)
 
 
 # --- every component ------------------------------------------------------------------------------------------

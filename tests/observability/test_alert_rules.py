@@ -5,13 +5,14 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from functools import partial
 
 import promql_parser
 import pytest
 
 import alert_scenarios
+import refusals
 from alert_scenarios import ALERTS, SCENARIOS, TABLES, VARIANTS, Agent, Request, dcgm, nvidia_smi, rules_of
-from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.alert_rules import ALERT_NAMES, RULE_NAMES, Options, gpu_rules, rule_groups
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
 from gpu_constructs.observability.gpu_series import dcgm_series
@@ -60,10 +61,7 @@ def rule(found, name):
     return one
 
 
-def refusal(*args, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        rules(*args, **options)
-    return refused.value.problem
+refusal = partial(refusals.problem, rules)
 
 
 # --- which rules -------------------------------------------------------------

@@ -96,7 +96,8 @@ def test_its_json_is_a_copy_that_users_may_change():
 
 
 def test_a_value_that_grafana_or_kubernetes_rejects_is_rejected(refused):
-    refused(made, at="gpu/board: ")
+    series = dcgm_series(job="x", metrics=[], hostname_label="h", pods="one")
+    refused(made, at="gpu/board: ", WITHOUT_METRICS=DCGM._replace(series=series))
 
 
 def test_the_picture_in_the_documents_shows_this_dashboard():

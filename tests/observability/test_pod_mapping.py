@@ -1,16 +1,9 @@
-import pytest
-
-from gpu_constructs import GpuConstructsError, Sharing
+from gpu_constructs import Sharing
 from gpu_constructs.observability.pod_mapping import PodMapping, pod_mapping
+from refusals import refusal
 
 SHARED = "nvidia.com/gpu.shared"
 SLICED = Sharing.time_slicing(replicas=4)
-
-
-def refusal(make, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*given, **options)
-    return str(refused.value)
 
 
 # Variables and rights.

@@ -1,20 +1,12 @@
 import re
 
-import pytest
-
-from gpu_constructs import GpuConstructsError
 from gpu_constructs.observability.scrape import SCRAPE_KINDS, Relabeling, Scrape, scrape_manifest
+from refusals import refusal
 from schemas import schema_errors
 
 METADATA = {"name": "dcgm-exporter", "namespace": "gpu", "labels": {"app.kubernetes.io/part-of": "gpu"}}
 KINDS = ["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"]
 SELECTOR = {"app.kubernetes.io/name": "dcgm-exporter", "app.kubernetes.io/instance": "dcgm-exporter"}
-
-
-def refusal(make, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*given, **options)
-    return str(refused.value)
 
 
 def made(kind, *, collect=30, access=None, path="/metrics", port="metrics", **options):

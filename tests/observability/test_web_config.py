@@ -6,17 +6,12 @@ from gpu_constructs import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.observability.scrape import Scrape, scrape_manifest
 from gpu_constructs.observability.web_config import BasicAuth, Guard, Tls
+from refusals import refusal
 from schemas import schema_errors
 
 LETTERS = "abcdefghijklmnopqrstuv"
 HASH = f"$2y$10${LETTERS}0123456789./ABCDEFGHIJKLMNOPQRS"
 USERS = {"prometheus": HASH}
-
-
-def refusal(make, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*given, **options)
-    return str(refused.value)
 
 
 # Content of the web configuration.

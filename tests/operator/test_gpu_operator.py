@@ -1,10 +1,12 @@
 from collections import OrderedDict
+from functools import partial
 from types import MappingProxyType
 
 import pytest
 import yaml
 from cdk8s import App, Chart, JsonPatch, Testing
 
+import refusals
 from gpu_constructs import (
     DcgmExporter,
     Delivery,
@@ -45,10 +47,7 @@ def values(**given):
     return operator(**given).values
 
 
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        operator(**given)
-    return str(refused.value)
+refusal = partial(refusals.refusal, operator)
 
 
 def synthesized(app):

@@ -4,11 +4,11 @@ from datetime import timedelta
 import pytest
 
 import schemas
-from gpu_constructs import GpuConstructsError
 from gpu_constructs.catalog import versions
 from gpu_constructs.operator.delivery import NVIDIA_OCI, Delivery
 from gpu_constructs.operator.manifests import Release, drifts_of
 from gpu_constructs.operator.manifests import manifests as manifests_of
+from refusals import refusal
 
 VALUES = {"driver": {"enabled": False}, "daemonsets": {"tolerations": [{"operator": "Exists"}]}}
 MIRROR = "oci://registry.example/charts/nvidia-gpu-operator"
@@ -56,13 +56,6 @@ def manifests(delivery, **changed):
 def only(delivery, kind, **changed):
     (found,) = [manifest for manifest in manifests(delivery, **changed) if manifest["kind"] == kind]
     return found
-
-
-def refusal(call, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        call(*given, **options)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
 
 
 @pytest.mark.parametrize(

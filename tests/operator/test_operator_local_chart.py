@@ -2,12 +2,14 @@ import gzip
 import io
 import struct
 import tarfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
-from gpu_constructs import Delivery, GpuConstructsError
+import refusals
+from gpu_constructs import Delivery
 from gpu_constructs.operator import local_chart
 from gpu_constructs.operator.manifests import Release
 
@@ -80,11 +82,7 @@ def manifests(chart, executable, *, kubernetes=None, **changed):
     return local_chart.manifests(delivery, Release(**{**release, **changed}), kubernetes=kubernetes)
 
 
-def refusal(*given, **changed):
-    with pytest.raises(GpuConstructsError) as refused:
-        manifests(*given, **changed)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
+refusal = partial(refusals.refusal, manifests)
 
 
 def by_kind(found):

@@ -1,10 +1,11 @@
 import re
+from functools import partial
 
 import pytest
 
+import refusals
 from gpu_constructs.catalog.platforms import Kubernetes, Talos
 from gpu_constructs.catalog.versions import GPU_OPERATOR
-from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.operator.chart_keys import check_keys
 from gpu_constructs.operator.values import NFD
 from gpu_constructs.operator.values_rules import check_rules
@@ -43,10 +44,7 @@ def warnings(values, platform=None, release=NEW, **given):
     return check_rules(values, release, platform or Kubernetes(), **given)
 
 
-def refusal(values, *given, **more):
-    with pytest.raises(GpuConstructsError) as refused:
-        warnings(values, *given, **more)
-    return refused.value.problem
+refusal = partial(refusals.problem, warnings)
 
 
 PASSING = [

@@ -119,7 +119,7 @@ def test_model_names_that_ollama_would_reject_are_rejected():
     taken = ["qwen3", "user/model:tag", "hf.co/user/Some-Model.v2-GGUF:Q4_K_M", "localhost:5000/a/b:c"]
     assert pod("Job", models=taken)["containers"][0]["args"] == taken
     names = ("", "-f", "qwen3:", "qwen3 8b", "a/b/c/d", "http://a/b/c", "user.name/model", "a:b:c", "x" * 81, "a\n")
-    said = "models[0] must be a name for 'ollama pull', such as 'qwen3:8b'"
+    said = "models[0] must be a name for 'ollama pull', such as 'qwen3:8b'…"
     SERVER.refuses([({"models": [name]}, said) for name in names])
 
 
