@@ -15,6 +15,7 @@ import refusals
 from gpu_constructs import GpuConstructsError, Sharing
 from gpu_constructs.device_plugin import config_reader
 from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
+from tables import cases
 
 EVERYTHING = (Path(__file__).parent / "everything.yaml").read_text(encoding="utf-8")
 
@@ -40,17 +41,7 @@ def test_a_sharing_has_the_defaults_of_the_plugin(strategy, fails, nothing):
     assert (sharing.fail_requests_greater_than_one, sharing.rename_by_default) == (fails, False)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "version:",
-        "flags: {migStrategy: null, gfd: {sleepInterval: }, plugin: ~}",
-        "sharing:",
-        "sharing: {mps: null}",
-        "imex: {channelIDs: null, required: false}",
-        "resources: {}",
-    ],
-)
+@cases
 def test_an_empty_section_has_no_effect(text):
     assert read(text) == PluginConfig()
 

@@ -67,18 +67,14 @@ def test_a_changed_file_restarts_the_pods_that_read_it():
     assert checksums(Configs.external("theirs")) is None
 
 
-def test_a_default_is_a_variable_unless_a_file_of_the_pod_sets_it():
+def test_a_default_is_a_variable_unless_a_file_of_the_pod_sets_it(rows):
     assert environment(PLAIN, defaults=TALOS) == {
         "DEVICE_DISCOVERY_STRATEGY": "nvml",
         "FAIL_ON_INIT_ERROR": "false",
         "DEVICE_LIST_STRATEGY": "envvar",
     }
     assert files(PLAIN, defaults=TALOS) == {"config.yaml": {"version": "v1"}}
-    for stating, variable, moved in (
-        (PluginConfig(flags=Flags(device_discovery_strategy="auto")), "DEVICE_DISCOVERY_STRATEGY", "nvml"),
-        (PluginConfig(flags=Flags(fail_on_init_error=True)), "FAIL_ON_INIT_ERROR", False),
-        (VOLUMES, "DEVICE_LIST_STRATEGY", "envvar"),
-    ):
+    for stating, variable, moved in rows:
         assert variable not in environment(stating, defaults=TALOS)
         assert files(stating, defaults=TALOS)["config.yaml"] == stating.document()
         several = managed(silent=PLAIN, stating=stating)
@@ -137,13 +133,10 @@ def driver_root(config):
     return [one["hostPath"]["path"] for one in pod(PLUGIN, config)["volumes"] if one["name"] == "driver-root"]
 
 
-def test_external_files_get_no_driver_root_by_default():
+def test_external_files_get_no_driver_root_by_default(rows):
     unseen = Configs.external("theirs", may_use=["cdi"])
     assert (driver_root(unseen), environment(unseen)) == ([], {})
-    for told in (
-        Configs.external("theirs", may_use=["cdi"], flags=Flags(nvidia_driver_root="/")),
-        Configs.external("theirs", may_use=["cdi"], flags=CDI.flags),
-    ):
+    for (told,) in rows:
         assert (driver_root(told), environment(told)["NVIDIA_DRIVER_ROOT"]) == (["/"], "/")
 
 
@@ -156,12 +149,8 @@ def test_mps_uses_the_root_of_its_daemon_unless_the_file_sets_one():
     assert "MPS_ROOT" not in environment(PLAIN, defaults=TALOS)
 
 
-def test_all_files_of_one_pod_must_have_the_same_paths():
-    for member, first, second, got in (
-        ("nvidia_driver_root", Flags(nvidia_driver_root="/a"), Flags(nvidia_driver_root="/b"), "'/a', '/b'"),
-        ("mps_root", Flags(mps_root="/a"), Flags(), "'/a', None"),
-        ("plugin.container_driver_root", Flags(), Flags(plugin=PluginFlags(container_driver_root="/b")), "None, '/b'"),
-    ):
+def test_all_files_of_one_pod_must_have_the_same_paths(rows):
+    for member, first, second, got in rows:
         configs = {"a": PluginConfig(flags=first), "b": PluginConfig(flags=second)}
         assert refusal(managed(**configs)) == (
             f"flags.{member} must be the same in every configuration of Configs.managed, because its pods have one "

@@ -17,6 +17,7 @@ from gpu_constructs.device_plugin.config import (
     environment_variables,
 )
 from refusals import refusal
+from tables import beside
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 
@@ -37,47 +38,7 @@ for tag, pattern in {
 
 # --- what is written ---------------------------------------------------------
 
-WRITTEN = [
-    (Flags, "mig_strategy", "single", ("flags", "migStrategy"), "single"),
-    (Flags, "fail_on_init_error", False, ("flags", "failOnInitError"), False),
-    (Flags, "mps_root", "/mps", ("flags", "mpsRoot"), "/mps"),
-    (Flags, "nvidia_driver_root", "/usr/local", ("flags", "nvidiaDriverRoot"), "/usr/local"),
-    (Flags, "nvidia_dev_root", "/", ("flags", "nvidiaDevRoot"), "/"),
-    (Flags, "gdrcopy_enabled", True, ("flags", "gdrcopyEnabled"), True),
-    (Flags, "gds_enabled", False, ("flags", "gdsEnabled"), False),
-    (Flags, "mofed_enabled", True, ("flags", "mofedEnabled"), True),
-    (Flags, "use_node_feature_api", False, ("flags", "useNodeFeatureAPI"), False),
-    (Flags, "device_discovery_strategy", "nvml", ("flags", "deviceDiscoveryStrategy"), "nvml"),
-    (PluginFlags, "pass_device_specs", False, ("flags", "plugin", "passDeviceSpecs"), False),
-    (PluginFlags, "device_list_strategy", "envvar", ("flags", "plugin", "deviceListStrategy"), "envvar"),
-    (
-        PluginFlags,
-        "device_list_strategy",
-        ["envvar", "cdi-cri"],
-        ("flags", "plugin", "deviceListStrategy"),
-        ["envvar", "cdi-cri"],
-    ),
-    (PluginFlags, "device_list_strategy", ("cdi-cri",), ("flags", "plugin", "deviceListStrategy"), ["cdi-cri"]),
-    (PluginFlags, "device_id_strategy", "index", ("flags", "plugin", "deviceIDStrategy"), "index"),
-    (PluginFlags, "cdi_annotation_prefix", "cdi.k8s.io/", ("flags", "plugin", "cdiAnnotationPrefix"), "cdi.k8s.io/"),
-    (PluginFlags, "nvidia_ctk_path", "/bin/x", ("flags", "plugin", "nvidiaCTKPath"), "/bin/x"),
-    (PluginFlags, "container_driver_root", "/driver", ("flags", "plugin", "containerDriverRoot"), "/driver"),
-    (
-        PluginFlags,
-        "shared_devices_allocation_policy",
-        "packed",
-        ("flags", "plugin", "sharedDevicesAllocationPolicy"),
-        "packed",
-    ),
-    (GfdFlags, "oneshot", True, ("flags", "gfd", "oneshot"), True),
-    (GfdFlags, "no_timestamp", False, ("flags", "gfd", "noTimestamp"), False),
-    (GfdFlags, "sleep_interval", timedelta(minutes=1), ("flags", "gfd", "sleepInterval"), "60s"),
-    (GfdFlags, "sleep_interval", timedelta(seconds=1.5), ("flags", "gfd", "sleepInterval"), "1500000us"),
-    (GfdFlags, "sleep_interval", "infinite", ("flags", "gfd", "sleepInterval"), "infinite"),
-    (GfdFlags, "output_file", "", ("flags", "gfd", "outputFile"), ""),
-    (GfdFlags, "output_file", "/out", ("flags", "gfd", "outputFile"), "/out"),
-    (GfdFlags, "machine_type_file", "/machine", ("flags", "gfd", "machineTypeFile"), "/machine"),
-]
+WRITTEN = beside(__file__, "device_plugin_config")["written"]
 
 
 def config_of(struct, options):
@@ -108,11 +69,7 @@ def test_each_member_writes_one_key_and_every_parser_reads_it_back():
         assert config_of(struct, {member: None}).document() == {"version": "v1"}
 
 
-SHARED = [
-    Sharing.time_slicing(replicas=5),
-    Sharing.time_slicing(resources={MIG: 2, GPU: 3}, rename_by_default=True, fail_requests_greater_than_one=False),
-    Sharing.mps(replicas=10, rename_by_default=True, fail_requests_greater_than_one=False),
-]
+SHARED = beside(__file__, "device_plugin_config")["shared"]
 
 
 def test_a_sharing_writes_both_switches_and_the_original_names(snapshot):

@@ -168,15 +168,8 @@ def test_a_security_context_without_necessary_rights_is_rejected(component, conf
         )
 
 
-def test_a_sufficient_security_context_replaces_the_default():
-    for platform, config, context in (
-        (Kubernetes(), PLAIN, {}),
-        (Kubernetes(), PLAIN, {"runAsUser": 0}),
-        (Kubernetes(), MIG, {"privileged": True}),
-        (Kubernetes(), MIG, {"capabilities": {"add": ["SYS_ADMIN", "SYS_PTRACE"]}}),
-        (Kubernetes(), MIG, {"capabilities": {"add": ["ALL"]}}),
-        (Talos("1.12"), MIG, {"privileged": True, "runAsUser": 0}),
-    ):
+def test_a_sufficient_security_context_replaces_the_default(rows):
+    for platform, config, context in rows:
         found = container(PLUGIN, config, DevicePlugin(security_context=context), platform=platform)
         assert found["securityContext"] == context
     own = {"privileged": True, "readOnlyRootFilesystem": True}

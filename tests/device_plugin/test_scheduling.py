@@ -21,6 +21,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.device_plugin.configs import object_suffix
 from scheduling import Node, fits
+from tables import beside, cases
 
 CONFIG = "nvidia.com/device-plugin.config"
 CAPABLE = "nvidia.com/mps.capable"
@@ -61,18 +62,7 @@ def test_node_labels_have_the_effect_that_they_have_in_the_scheduler(pod, fittin
     assert [labels for labels in unfit if fits(pod, Node(labels))] == []
 
 
-@pytest.mark.parametrize(
-    ("tolerations", "fitting"),
-    [
-        ([], False),
-        ([{"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}], True),
-        ([{"key": "dedicated", "value": "ai"}], True),
-        ([{"key": "dedicated", "operator": "Exists"}], True),
-        ([{"operator": "Exists"}], True),
-        ([{"key": "dedicated", "value": "web"}, {"key": "other", "operator": "Exists"}], False),
-        ([{"key": "dedicated", "operator": "Exists", "effect": "NoExecute"}], False),
-    ],
-)
+@cases
 def test_taints_have_the_effect_that_they_have_in_the_scheduler(tolerations, fitting):
     taint = {"key": "dedicated", "value": "ai", "effect": "NoSchedule"}
     assert fits({"tolerations": tolerations}, Node({}, (taint,))) is fitting
@@ -123,13 +113,7 @@ FINDS = {
         [{"pool": "gpu"}, {"gpus": "8"}, {"pool": "cpu", "gpus": ""}],
     ),
 }
-WITHOUT_GPU = [
-    {},
-    {"nvidia.com/gpu.present": "false"},
-    {"feature.node.kubernetes.io/cpu-model.vendor_id": "Intel"},
-    {"pool": "cpu"},
-    {"extensions.talos.dev/i915": "1"},
-]
+WITHOUT_GPU = beside(__file__, "scheduling")["without_gpu"]
 NAMES = st.lists(
     st.from_regex(r"\A[A-Za-z]([-_.A-Za-z0-9]{0,6}[A-Za-z0-9])?\Z"),
     min_size=2,
@@ -193,15 +177,7 @@ def _with_and_without_toleration():
 
 
 @pytest.mark.parametrize("component", ["device-plugin", "gpu-feature-discovery", "mps-control-daemon"])
-@pytest.mark.parametrize(
-    ("taint", "with_ours"),
-    [
-        ({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}, True),
-        ({"key": "CriticalAddonsOnly", "value": "true", "effect": "NoExecute"}, True),
-        ({"key": "dedicated", "value": "ai", "effect": "NoSchedule"}, False),
-    ],
-    ids=lambda value: value["key"] if isinstance(value, dict) else "",
-)
+@cases
 def test_a_tainted_gpu_node_runs_the_pods_that_tolerate_it(component, taint, with_ours):
     node = Node({"nvidia.com/gpu.present": "true", CAPABLE: "true"}, (taint,))
     told, untold = _with_and_without_toleration()

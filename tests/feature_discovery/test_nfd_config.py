@@ -5,20 +5,9 @@ import yaml
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdTopologyUpdater, NfdWorker
 from gpu_constructs.kube.yaml_text import yaml_text
 from refusals import refusal
+from tables import beside
 
-GPU_RULE = {
-    "name": "nvidia gpu present",
-    "labels": {"nvidia.com/gpu.present": "true"},
-    "matchFeatures": [
-        {
-            "feature": "pci.device",
-            "matchExpressions": {
-                "vendor": {"op": "In", "value": ["10de"]},
-                "class": {"op": "In", "value": ["0300", "0302"]},
-            },
-        }
-    ],
-}
+GPU_RULE = beside(__file__, "nfd_config")["gpu_rule"]
 
 
 class CoreSchemaLoader(yaml.SafeLoader):
@@ -184,11 +173,7 @@ def test_values_of_master_and_topology_updater_are_written_unchanged():
     assert NfdTopologyUpdater(config=given).document() == given
 
 
-NO_UPDATER = [
-    {"excludelist": {}},
-    {"excludeList": {"*": "cpu"}},
-    {"excludeList": ["cpu"]},
-]
+NO_UPDATER = beside(__file__, "nfd_config")["no_updater"]
 
 
 def test_keys_that_the_topology_updater_would_skip_are_rejected(snapshot):
