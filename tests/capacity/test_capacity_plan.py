@@ -25,6 +25,7 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs.errors import GpuConstructsWarning
+from tables import beside
 
 SLICES = Sharing.time_slicing(replicas=2)
 PROFILE = GpuProfile(platform=Kubernetes(), sharing=SLICES)
@@ -218,16 +219,7 @@ def test_each_problem_of_several_clusters_names_its_cluster(tmp_path):
 
 
 RACK = GpuInventory(nodes=[GpuNode(name="one", gpu_model=BOARD, rack="r1")], rack_watts={"r1": 300})
-SEVERITIES = {
-    "unchecked": (
-        ONE,
-        [{"vram": "1Gi", "node_selector": {"topology.kubernetes.io/zone": "a"}}],
-        "it fits, if the undeclared label",
-    ),
-    "vram": (ONE, [{"vram": "16Gi"}, {"vram": "12Gi"}], "too much for one GPU: work/a0 and work/a1"),
-    "waiting": (ONE, [{"vram": "1Gi", "run": Run.job(completions=3, parallelism=3)}], "a pod stays Pending"),
-    "power": (RACK, [], "draw 350 W at their power limits, but the rack has 300 W"),
-}
+SEVERITIES = beside(__file__, "capacity_plan")["severities"]
 
 
 @pytest.mark.parametrize("kind", SEVERITIES)

@@ -192,10 +192,7 @@ def test_nodes_without_gpus_are_left_out():
     assert [one.name for one in found.nodes] == ["gpu"]
 
 
-@pytest.mark.parametrize(
-    ("allocatable", "offered", "promised"),
-    [({"gpu": 4}, "4 of nvidia.com/gpu", 5), ({}, "0 of nvidia.com/gpu", 5), ({"gpu": 1}, "1 of nvidia.com/gpu", 5)],
-)
+@cases
 def test_a_node_that_advertises_less_than_its_labels_state_is_a_warning(allocatable, offered, promised):
     labels = gpu(f"{RTX_3090}-SHARED", 1, 5, "time-slicing")
     with pytest.warns(

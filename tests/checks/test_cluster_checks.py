@@ -28,6 +28,7 @@ from gpu_constructs.checks.rules.table import CODES, RuleSettings
 from gpu_constructs.cluster.admission.visible_devices import ALLOW_LABEL
 from gpu_constructs.facts.provided import Provided
 from gpu_constructs.tree.manifest import Manifest
+from tables import cases
 
 GPU = "nvidia.com/gpu"
 SLOT = "nvidia.com/gpu.shared"
@@ -151,12 +152,8 @@ def test_a_pod_that_the_policy_rejects_is_reported_with_both_solutions(app):
     assert check([CLASS, namespace("team"), service, quota("limits.cpu")], [provides]) == []
 
 
-def test_a_policy_that_admits_the_pods_is_not_reported():
-    for given in [
-        {"excluded_namespaces": ["team"]},
-        {"validation_actions": ["Warn", "Audit"]},
-        {"validation_actions": ["Audit"]},
-    ]:
+def test_a_policy_that_admits_the_pods_is_not_reported(rows):
+    for (given,) in rows:
         assert refused(guard_of(App(), **given)[0], JUDGED[0]) == []
 
 
@@ -335,18 +332,7 @@ def test_requested_slots_are_compared_with_the_sharing_of_the_plugin(app, chart)
     ]
 
 
-@pytest.mark.parametrize(
-    ("plugin", "given", "is_found"),
-    [
-        ({"sharing": Sharing.time_slicing(replicas=4, rename_by_default=True)}, {"gpu_resource": SLOT}, False),
-        ({"sharing": Sharing.time_slicing(replicas=4, rename_by_default=True)}, {"gpus": 2}, True),
-        ({"mig_strategy": "none"}, {"gpu_resource": PROFILE}, True),
-        ({"mig_strategy": "single"}, {"gpu_resource": PROFILE}, True),
-        ({"mig_strategy": "mixed"}, {"gpu_resource": PROFILE}, False),
-        ({"sharing": Sharing.none()}, {"gpus": 2}, False),
-        ({"sharing": Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)}, {"gpus": 2}, False),
-    ],
-)
+@cases
 def test_a_workload_must_request_what_the_plugin_advertises(app, chart, plugin, given, is_found):
     DevicePluginChart(app, "plugin", **plugin)
     GpuWorkload(chart, "train", namespace="default", image="a:1", kind="Job", **given)

@@ -23,7 +23,6 @@ from gpu_constructs import (
     NvidiaGpuExporter,
     NvidiaRuntimeClass,
     PluginConfig,
-    PodMapping,
     PowerLimit,
     Sharing,
     SynthesisError,
@@ -36,6 +35,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.errors import GpuConstructsWarning
 from gpu_constructs.kube.annotations import COLLECTOR_INJECTION
+from tables import cases
 
 
 @pytest.fixture
@@ -330,27 +330,7 @@ RENAMED = Sharing.time_slicing(replicas=4, rename_by_default=True)
 UNREFUSED = Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)
 
 
-@pytest.mark.parametrize(
-    ("plugin", "given", "warning"),
-    [
-        ({"sharing": FOUR}, {}, ONE_POD),
-        (ON_KUBERNETES, {"platform": Kubernetes()}, ONE_POD),
-        ({"config": Configs.named({"a": PluginConfig(), "b": PluginConfig(sharing=FOUR)}, default="a")}, {}, ONE_POD),
-        ({}, {}, None),
-        ({"sharing": FOUR}, {"sharing": FOUR}, None),
-        ({"sharing": FOUR}, {"sharing": UNREFUSED}, None),
-        ({"sharing": FOUR}, {"pod_mapping": False}, None),
-        ({"sharing": FOUR}, {"pod_mapping": PodMapping(enable_pod_labels=True)}, None),
-        ({"sharing": FOUR, "node_selector": {"pool": "a"}}, {"node_selector": {"pool": "b"}}, None),
-        ({"sharing": FOUR}, {"sharing": FIVE}, OF_ANOTHER.format("time-slicing x 5")),
-        ({"sharing": FOUR}, {"sharing": Sharing.none()}, OF_ANOTHER.format("exclusive")),
-        (
-            {"sharing": FOUR},
-            {"sharing": RENAMED},
-            OF_ANOTHER.format("time-slicing x 4 with names that end in .shared"),
-        ),
-    ],
-)
+@cases
 def test_an_exporter_needs_the_sharing_of_the_plugin(app, plugin, given, warning):
     exporter(app, plugin, **given)
     assert told(app) == ([warning] if warning else [])

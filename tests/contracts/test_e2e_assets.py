@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import assets
+from tables import beside
 
 ROOT = Path(__file__).parents[2]
 CONTROL_PLANE, NVIDIA = ("etcd", *assets.CONTROL_PLANE), assets.NVIDIA
@@ -70,18 +71,7 @@ def test_the_newest_release_is_chosen_and_releases_share_an_etcd_beside_their_fo
 
 
 MISSING, NOT_EXECUTABLE = "missing", "not executable"
-UNUSABLE = [
-    ("kubernetes/etcd", MISSING, "etcd is missing, though programs beside it are there. Add it"),
-    ("kubernetes/kubectl", NOT_EXECUTABLE, "kubectl is not executable; run: chmod +x "),
-    (
-        "kubernetes/kube-apiserver",
-        "echo Kubernetes v1.33.2",
-        "supports Kubernetes 1.34 to 1.37: put one of these there",
-    ),
-    ("kubernetes/kube-apiserver", "exit 1", "cannot run on this machine"),
-    ("nvidia/0.20.0/libnvidia-ml.so.1", MISSING, "libnvidia-ml.so.1 is missing"),
-    ("nvidia/0.20.0/config-manager", NOT_EXECUTABLE, "config-manager is not executable"),
-]
+UNUSABLE = beside(__file__, "e2e_assets")["unusable"]
 
 
 @pytest.mark.parametrize(("program", "how", "line"), UNUSABLE)

@@ -13,6 +13,7 @@ import yaml
 import dist
 import invariants
 import schemas
+from tables import beside
 
 Manifest = dict[str, Any]
 
@@ -98,18 +99,7 @@ def test_a_custom_resource_is_checked_against_the_crd_beside_it() -> None:
 
 # --- a whole cluster ------------------------------------------------------------------------------------------
 
-BAD_CLUSTERS = [
-    (OLLAMA, f"{CONTAINER}/envFrom", [{"secretRef": {"name": "x"}}], "needs Secret 'x' in namespace 'ollama'"),
-    ("ConfigMap dcgm-exporter-metrics", "metadata/namespace", "ollama", "needs ConfigMap 'dcgm-exporter-metrics' in"),
-    (EXPORTER, f"{POD}/serviceAccountName", "other", "needs ServiceAccount 'other'"),
-    (OLLAMA, f"{POD}/runtimeClassName", "kata", "needs RuntimeClass 'kata', which is not there"),
-    (OLLAMA, f"{POD}/priorityClassName", "high", "needs PriorityClass 'high', which is not there"),
-    (OLLAMA, "metadata/namespace", "other", "needs Namespace 'other', which is not there"),
-    (OLLAMA, f"{POD}/nodeSelector", {"disk": "ssd"}, "nothing labels nodes with disk"),
-    (WORKER_CONFIG, "data/nfd-worker.conf", "sources: {pci: {deviceLabelFields: []}, custom: []}", "nothing labels"),
-    ("ServiceMonitor dcgm-exporter", "spec/endpoints/0/port", "x", "no Service that it selects has a port 'x'"),
-    (OLLAMA, f"{POD}/hostPID", True, "namespace 'ollama' enforces restricted: hostNamespaces"),
-]
+BAD_CLUSTERS = beside(__file__, "invariants")["bad_clusters"]
 
 
 def written(folder: Path, files: Mapping[Path, list[Manifest]]) -> Path:

@@ -26,11 +26,7 @@ CLASSES = [
     {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": "nvidia"}
     for name in ("nvidia", "own")
 ]
-FLUX = {
-    "apiVersion": "helm.toolkit.fluxcd.io/v2",
-    "kind": "HelmRelease",
-    "metadata": {"name": "app", "namespace": "ai"},
-}
+FLUX = beside(__file__, "charts")["flux"]
 NODES = GpuInventory(nodes=[GpuNode(name="n", gpu_model="RTX 3090", gpus=64)])
 
 

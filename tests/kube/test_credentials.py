@@ -51,22 +51,8 @@ def test_a_value_that_only_resembles_a_credential_is_accepted(rows):
         assert in_variable(name, value) is None, (name, value)
 
 
-def test_credentials_are_found_in_flags_and_assignments():
-    for words, places in [
-        (["--api-key=hunter2"], [0]),
-        (["--model", "m", "--api-key", "hunter2"], [3]),
-        (["-hf-token", "hunter2"], [1]),
-        (["sh", "-c", f"export X={FORMS['Hugging Face']}; python train.py"], [2]),
-        (["env", "HF_TOKEN=hunter2", "python"], [1]),
-        (["wandb.api_key=hunter2"], [0]),
-        (["--api-key", "$(VLLM_API_KEY)"], []),
-        (["--api-key=$(VLLM_API_KEY)"], []),
-        (["--password", "--verbose", "hunter2"], []),
-        (["--max-tokens=100", "--eos-token", "</s>", "--token-file", "/run/token"], []),
-        (["--max-model-len", "4096", "--enable-auto-tool-choice"], []),
-        (["--api-key", 7, "hunter2"], []),
-        ([], []),
-    ]:
+def test_credentials_are_found_in_flags_and_assignments(rows):
+    for words, places in rows:
         assert [index for index, _ in in_arguments(words)] == places, (words, places)
 
 

@@ -17,6 +17,7 @@ from gpu_constructs.observability.alert_rules import ALERT_NAMES, RULE_NAMES, Op
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
 from gpu_constructs.observability.gpu_series import dcgm_series
 from gpu_constructs.observability.metrics import metric_set
+from tables import beside
 
 RECORDED = {
     "gpu:utilization:percent",
@@ -221,18 +222,7 @@ def test_each_requested_limit_has_a_rule_that_names_it_and_waits_for_the_agent()
         assert one.pending == 2100
 
 
-CASES = [
-    ("NVIDIA L4", "NVIDIA L4"),
-    ("*RTX 3090*", ".*RTX 3090.*"),
-    ("RTX 40?0", "RTX 40.0"),
-    ("A100 (80+GB).x", r"A100 \\(80\\+GB\\)\\.x"),
-    ("RTX [34]090", "RTX [34]090"),
-    ("RTX [!34]090", "RTX [^34]090"),
-    ("RTX [", r"RTX \\["),
-    ("[]x]", r"[\\]x]"),
-    ("[!]", r"\\[!\\]"),
-    ("{{ x", r"\\{\\{ x"),
-]
+CASES = beside(__file__, "alert_rules")["cases"]
 
 
 def test_a_shell_pattern_is_a_regular_expression_in_the_rule():

@@ -29,14 +29,11 @@ from gpu_constructs.catalog import versions
 from gpu_constructs.kube.config_map import sha256
 from gpu_constructs.observability.metrics import counters_csv, metric_set
 from schemas import schema_errors
+from tables import beside
 
 NAME = "dcgm-exporter"
 DCGM = Rendering(DcgmExporter, NAME)
-IMAGES = {
-    "3.4.2": "nvcr.io/nvidia/k8s/dcgm-exporter:3.3.6-3.4.2-ubuntu22.04",
-    "4.8.2": "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless",
-    "4.8.3": "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
-}
+IMAGES = beside(__file__, "dcgm_exporter")["images"]
 AUTH = BasicAuth(users={"prometheus": "$2y$10$" + "a" * 53}, secret="scrape")
 TLS = Tls(secret="certificate")
 UTILISATION = Metric(field="DCGM_FI_DEV_GPU_UTIL", prometheus_type="gauge", help="Percent busy")
@@ -206,12 +203,9 @@ def test_without_pod_mapping_and_profiling_it_fits_a_restricted_namespace(tmp_pa
     assert DCGM.variables(**BARE)["DCGM_EXPORTER_KUBERNETES"] == "false"
 
 
-def test_a_user_other_than_root_causes_a_warning():
+def test_a_user_other_than_root_causes_a_warning(rows):
     own = {"runAsUser": 1000, "capabilities": {"add": ["SYS_ADMIN"]}}
-    for options, told in (
-        ({"metrics": "seed"}, "access to the kubelet's socket, by which the exporter finds pods"),
-        ({"pod_mapping": False}, "SYS_ADMIN"),
-    ):
+    for options, told in rows:
         with pytest.warns(GpuConstructsWarning) as warned:
             DCGM.container(security_context=own, **options)
         assert [str(one.message) for one in warned] == [

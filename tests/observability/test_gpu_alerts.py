@@ -16,6 +16,7 @@ from gpu_constructs.observability.gpu_series import GpuSeries
 from gpu_constructs.observability.nvidia_gpu_exporter import NvidiaGpuExporter
 from gpu_constructs.power.power_limit import PowerLimit
 from schemas import schema_errors
+from tables import beside
 
 KINDS = {"PrometheusRule": "monitoring.coreos.com/v1", "VMRule": "operator.victoriametrics.com/v1beta1"}
 
@@ -92,12 +93,7 @@ def test_it_accepts_the_exporters_and_the_power_limit_of_the_library(chart):
         assert 'namespace="gpus",daemonset="nvidia-powerlimit"' in down["expr"]
 
 
-CASES = [
-    ({}, "35m"),
-    ({"interval_seconds": 10}, "5m"),
-    ({"interval_seconds": 9_999_999}, "2777h51m"),
-    ({"interval_seconds": 3600, "retry_seconds": 600}, "1h14m"),
-]
+CASES = beside(__file__, "gpu_alerts")["cases"]
 
 
 def test_drift_waits_for_two_checks_of_the_agent():

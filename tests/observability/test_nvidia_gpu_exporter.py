@@ -90,14 +90,8 @@ def test_the_series_follow_backend_fields_and_options():
 # --- no privileges -----------------------------------------------------------------------------------------------
 
 
-def test_its_pods_have_no_rights_and_meet_the_level_restricted():
-    for given in (
-        {},
-        {"backend": "nvml", "pcie_throughput": True},
-        {"tls": TLS, "basic_auth": AUTH},
-        {"platform": Kubernetes()},
-        {"volumes": {"/captures": Volume.config_map("captures")}},
-    ):
+def test_its_pods_have_no_rights_and_meet_the_level_restricted(rows):
+    for (given,) in rows:
         spec = SMI.pod(**given)
         assert pod_security.violations(spec, "restricted") == [], given
         assert spec["automountServiceAccountToken"] is False

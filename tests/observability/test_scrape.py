@@ -3,6 +3,7 @@ import re
 from gpu_constructs.observability.scrape import SCRAPE_KINDS, Relabeling, Scrape, scrape_manifest
 from refusals import refusal
 from schemas import schema_errors
+from tables import beside
 
 METADATA = {"name": "dcgm-exporter", "namespace": "gpu", "labels": {"app.kubernetes.io/part-of": "gpu"}}
 KINDS = ["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"]
@@ -116,21 +117,7 @@ def test_steps_of_the_user_come_after_those_of_the_library():
 
 # Validation by the operators.
 
-EVERYTHING = {
-    "labels": {"release": "kube-prometheus-stack"},
-    "interval_seconds": 15,
-    "scrape_timeout_seconds": 15,
-    "honor_labels": False,
-    "sample_limit": 5000,
-    "relabelings": [
-        Relabeling(action="hashmod", source_labels=["pod"], target_label="shard", modulus=4),
-        Relabeling(action="keepequal", source_labels=["a"], target_label="b"),
-        Relabeling(action="uppercase", source_labels=["a"], target_label="b"),
-        Relabeling(action="labelmap", regex="__meta_(.+)", replacement="x_$1"),
-        Relabeling(source_labels=["a", "b"], separator="/", regex="(.*)", target_label="x", replacement=""),
-    ],
-    "metric_relabelings": [Relabeling(action="labelkeep", regex=".*")],
-}
+EVERYTHING = beside(__file__, "scrape")["everything"]
 
 
 def test_the_object_satisfies_its_crd_and_selects_the_exporter_in_its_own_namespace():

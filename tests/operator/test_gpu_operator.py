@@ -32,6 +32,7 @@ from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.versions import GPU_OPERATOR
 from gpu_constructs.kube.placement import Taint
 from gpu_constructs.operator.chart_keys import check_keys
+from tables import cases
 
 OLD_TALOS, NEW_TALOS = Talos("1.12"), Talos("1.13")
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
@@ -130,11 +131,7 @@ def test_every_delivery_of_every_release(objects, snapshot, delivery, version, p
     assert objects(chart) == snapshot
 
 
-@pytest.mark.parametrize(
-    ("delivery", "path"),
-    [(Delivery.flux(), "/spec/values"), (Delivery.argo_cd(), "/spec/source/helm/valuesObject")],
-    ids=["flux", "argo-cd"],
-)
+@cases
 def test_a_patch_of_the_values_changes_the_file_too(delivery, path):
     made = operator(delivery=delivery)
     made.api_object.add_json_patch(JsonPatch.add(f"{path}/keyOfTomorrow", {"enabled": True}))
@@ -318,22 +315,7 @@ VM = {"sandboxWorkloads": {"enabled": True, "defaultWorkload": "vm-passthrough"}
 WORKLOAD = "nvidia.com/gpu.workload.config"
 
 
-@pytest.mark.parametrize(
-    ("values", "labels", "is_served"),
-    [
-        ({}, {}, True),
-        ({}, {"nvidia.com/gpu.deploy.device-plugin": "true"}, True),
-        ({}, {"nvidia.com/gpu.deploy.device-plugin": "false"}, False),
-        ({}, {"nvidia.com/gpu.deploy.operands": "false"}, False),
-        ({}, {"nvidia.com/gpu.deploy.operands": "true"}, True),
-        ({}, {WORKLOAD: "vm-passthrough"}, True),
-        (OFF, {}, True),
-        (OFF, {WORKLOAD: "vm-passthrough"}, False),
-        (OFF, {WORKLOAD: "container"}, True),
-        (VM, {}, False),
-        (VM, {WORKLOAD: "container"}, True),
-    ],
-)
+@cases
 def test_the_operator_declares_the_nodes_of_its_device_plugin(tmp_path, values, labels, is_served):
     offer = operator_offer({"tmp": tmp_path, **values}, labels)
     assert bool(offer.devices) == is_served

@@ -1,5 +1,4 @@
 from dataclasses import FrozenInstanceError
-from datetime import timedelta
 
 import pytest
 
@@ -9,37 +8,14 @@ from gpu_constructs.operator.delivery import NVIDIA_OCI, Delivery
 from gpu_constructs.operator.manifests import Release, drifts_of
 from gpu_constructs.operator.manifests import manifests as manifests_of
 from refusals import refusal
+from tables import beside
 
 VALUES = {"driver": {"enabled": False}, "daemonsets": {"tolerations": [{"operator": "Exists"}]}}
 MIRROR = "oci://registry.example/charts/nvidia-gpu-operator"
 DIGEST = "sha256:" + "0" * 64
 BOTH = pytest.mark.parametrize("make", [Delivery.flux, Delivery.argo_cd])
-EVERY_FLUX_OPTION = {
-    "version_prefix": "",
-    "namespace": "flux-system",
-    "secret_ref": "registry",
-    "service_account_name": "deployer",
-    "interval": "30m",
-    "source_interval": timedelta(hours=12),
-    "timeout": "20m",
-    "retries": -1,
-    "crds": "Create",
-    "drift_detection": "enabled",
-    "depends_on": ("cert-manager/cert-manager", "nfd"),
-    "suspend": True,
-}
-EVERY_ARGO_OPTION = {
-    "version_prefix": "",
-    "name": "homelab-gpu-operator",
-    "namespace": "gitops",
-    "project": "platform",
-    "destination_name": "homelab",
-    "automated": ("prune",),
-    "retries": -1,
-    "sync_options": ("Validate=false", "ApplyOutOfSyncOnly=true"),
-    "create_namespace": True,
-    "deletion": "background",
-}
+EVERY_FLUX_OPTION = beside(__file__, "operator_delivery")["every_flux_option"]
+EVERY_ARGO_OPTION = beside(__file__, "operator_delivery")["every_argo_option"]
 
 
 def manifests(delivery, **changed):

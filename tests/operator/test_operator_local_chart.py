@@ -12,6 +12,7 @@ import refusals
 from gpu_constructs import Delivery
 from gpu_constructs.operator import local_chart
 from gpu_constructs.operator.manifests import Release
+from tables import cases
 
 RENDERED = (Path(__file__).parent / "rendered.yaml").read_text(encoding="utf-8")
 HOOK = """
@@ -236,14 +237,7 @@ def test_an_object_rendered_twice_is_rejected(helm, folder, namespace):
     )
 
 
-@pytest.mark.parametrize(
-    ("metadata", "got"),
-    [
-        ("metadata: {generateName: x-}", "Job without one and with generateName 'x-'"),
-        ("metadata: {}", "Job without one"),
-        ("", "Job without one"),
-    ],
-)
+@cases
 def test_an_object_without_a_name_is_rejected(helm, folder, metadata, got):
     job = f"---\napiVersion: batch/v1\nkind: Job\n{metadata}\n"
     assert refusal(folder, helm(rendered=RENDERED + job)) == (

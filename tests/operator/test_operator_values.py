@@ -1,5 +1,4 @@
 import re
-from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -10,7 +9,6 @@ from gpu_constructs import (
     Configs,
     Delivery,
     Flags,
-    GfdFlags,
     GpuConstructsWarning,
     GpuOperator,
     Kubernetes,
@@ -19,6 +17,7 @@ from gpu_constructs import (
     Sharing,
     Toleration,
 )
+from tables import cases
 
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
 SLICES = PluginConfig(sharing=Sharing.time_slicing(replicas=4))
@@ -105,21 +104,7 @@ def test_configurations_that_the_operator_cannot_use_are_rejected():
     )
 
 
-@pytest.mark.parametrize(
-    ("flags", "variable"),
-    [
-        (Flags(fail_on_init_error=False), "FAIL_ON_INIT_ERROR"),
-        (Flags(plugin=PluginFlags(pass_device_specs=False)), "PASS_DEVICE_SPECS"),
-        (Flags(plugin=PluginFlags(device_id_strategy="index")), "DEVICE_ID_STRATEGY"),
-        (Flags(plugin=PluginFlags(container_driver_root="/x")), "DRIVER_ROOT_CTR_PATH"),
-        (Flags(nvidia_driver_root="/x"), "NVIDIA_DRIVER_ROOT"),
-        (Flags(nvidia_dev_root="/x"), "NVIDIA_DEV_ROOT"),
-        (Flags(mps_root="/x"), "MPS_ROOT"),
-        (Flags(gfd=GfdFlags(sleep_interval=timedelta(seconds=5))), "GFD_SLEEP_INTERVAL"),
-        (Flags(plugin=PluginFlags(device_list_strategy="envvar")), "DEVICE_LIST_STRATEGY"),
-    ],
-    ids=lambda given: given if isinstance(given, str) else "",
-)
+@cases
 def test_a_setting_that_a_variable_of_the_operator_overrides_is_rejected(flags, variable):
     message = refusal(config=PluginConfig(flags=flags))
     assert f"the variable {variable} of the operator overrides" in message

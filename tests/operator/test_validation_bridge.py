@@ -6,6 +6,7 @@ from cdk8s import Testing
 from gpu_constructs import GpuNamespace, Kubernetes, Talos, Toleration, ValidationBridge
 from gpu_constructs.operator.bridge import script as script_of
 from scripted_daemonset import ScriptedDaemonSet, without_script
+from tables import beside
 
 NAME = "nvidia-validation-bridge"
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
@@ -15,12 +16,7 @@ chart_with, rendered, refusal = made.chart_with, made.rendered, made.refusal
 daemonset, pod, container, environment = made.daemonset, made.pod, made.container, made.environment
 STAGE = "/var/lib/gpu-constructs/driver"
 LIBRARIES, PROGRAMS = "/usr/local/glibc/usr/lib", "/usr/local/bin"
-ELSEWHERE: dict[str, Any] = {
-    "platform": Kubernetes(),
-    "strategy": "stage",
-    "source_lib_dir": "/opt/driver/lib64",
-    "source_bin_dir": "/opt/driver/bin",
-}
+ELSEWHERE = beside(__file__, "validation_bridge")["elsewhere"]
 
 
 def host_paths(**given: Any) -> list[dict[str, Any]]:

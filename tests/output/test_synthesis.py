@@ -26,6 +26,7 @@ from gpu_constructs.facts.provided import Provided
 from gpu_constructs.output import rendering
 from gpu_constructs.output.layout import HEADER
 from gpu_constructs.tree.manifest import Manifest
+from tables import beside
 
 
 @jsii.implements(IValidation)
@@ -179,13 +180,7 @@ def test_a_cluster_that_is_gone_leaves_no_folder(make_app, dist):
 
 
 OUTDIR = ["east/own.k8s.yaml", "east/needs-crds/own.k8s.yaml"]
-BESIDE = [
-    "own.k8s.yaml",
-    "gone/own.k8s.yaml",
-    "gone/needs-crds/own.k8s.yaml",
-    "helm-values/gone/own.values.yaml",
-    "helm-values/own.values.yaml",
-]
+BESIDE = beside(__file__, "synthesis")["beside"]
 DEEPER = ["gone/charts/own/own.k8s.yaml", "east/deep/own.k8s.yaml", "east/own.values.yaml", "gone/own.yaml"]
 
 

@@ -28,6 +28,7 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs.tree.manifest import Manifest
+from tables import beside
 
 INCLUDED = Path(__file__).with_name("pod.yaml")
 UNUSUAL_IDS = [
@@ -293,26 +294,7 @@ def run(kernel, program, settings):
 
 
 FIRST = START[:1]
-CASES = {
-    "children with a number as their ID": [("Construct", 0, "b", 0), ("Construct", 0, "1", 0), ("find_all", 0, "a", 0)],
-    "an ID that every object of JavaScript has": [("Construct", 0, "constructor", 0), ("children", 1, "a", 0)],
-    "an ID with a separator": [("Construct", 0, "a/b", 0), ("Construct", 0, "a--b", 0), ("find_all", 0, "a", 0)],
-    "a second construct with an ID": [("GpuNamespace", 0, "a", 0), ("Manifest", 0, "a", 0)],
-    "names of a chart of the user": [("Chart with own names", 0, "b", 0), ("ApiObject without name", 1, "c", 0)],
-    "a namespace of a chart of the user": [("Chart with own namespace", 0, "b", 0), ("Manifest", 1, "c", 0)],
-    "an object before its siblings from JavaScript": [("Manifest", 0, "b", 0), ("Include", 0, "c", 0)],
-    "a chart whose name is not a label": [("Chart", 0, "Upper Case", 0), ("Manifest", 1, "b", 0)],
-    "labels of a chart": [("Chart", 0, "b", 3), ("Manifest", 1, "c", 0), ("labels", 1, "", 0)],
-    "API groups": [("ApiObject", 0, "b", 0), ("ApiObject", 0, "c", 2), ("kind", 0, "", 0), ("kind", 1, "", 0)],
-    "a version with two slashes": [("ApiObject", 0, "b", 1)],
-    "a validation of the user": [("add validation", 1, "b", 0), ("add validation", 1, "b", 0)],
-    "two default children": [
-        ("Manifest", 0, "Default", 0),
-        ("Manifest", 0, "Resource", 1),
-        ("default_child", 1, "a", 0),
-    ],
-    "a child that a program removes": [("Manifest", 0, "a", 0), ("remove child", 1, "a", 0), ("children", 1, "a", 0)],
-}
+CASES = beside(__file__, "deferred_kernel")["cases"]
 
 
 @pytest.mark.parametrize("steps", CASES.values(), ids=CASES)

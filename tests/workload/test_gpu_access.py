@@ -29,7 +29,7 @@ from gpu_constructs import (
 )
 from imports.org.kubeflow import Notebook, NotebookSpec, NotebookSpecTemplate
 from refusals import check_refusals
-from tables import cases
+from tables import beside, cases
 
 GPU = "nvidia.com/gpu"
 RELEASES = (27, 33, 34)
@@ -69,17 +69,7 @@ def raw(chart, manifest, id="app"):
     return made
 
 
-DEPLOYMENT = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "spec": {
-        "selector": {"matchLabels": {"app": "x"}},
-        "template": {
-            "metadata": {"labels": {"app": "x"}},
-            "spec": {"containers": [{"name": "main", "image": "a:1"}, {"name": "side", "image": "a:1"}]},
-        },
-    },
-}
+DEPLOYMENT = beside(__file__, "gpu_access")["deployment"]
 
 
 def pod_of(manifest):

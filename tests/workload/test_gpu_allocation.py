@@ -143,10 +143,7 @@ def test_a_claim_replaces_limit_runtime_class_and_affinity(wanted, source, use):
     assert made.keys().isdisjoint({"runtimeClassName", "affinity"})
 
 
-@pytest.mark.parametrize(
-    ("asked", "profile", "told"),
-    [("video", PLAIN, ["compute,utility,video"]), ("all", PLAIN, ["all"]), ("video", CLAIMS, [])],
-)
+@cases
 def test_compute_and_utility_stay_with_further_driver_capabilities(asked, profile, told):
     env = [{"name": "A", "value": "b"}]
     made = given_to({"containers": [{"name": "app", "env": env}]}, GpuRequest(driver_capabilities=[asked]), profile)

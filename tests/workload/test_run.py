@@ -2,7 +2,7 @@
 
 from gpu_constructs import Run, Scheduling, Strategy
 from refusals import check_refusals
-from tables import cases
+from tables import beside, cases
 
 POD = {"containers": []}
 SELECTOR = {"app": "x"}
@@ -63,12 +63,7 @@ def test_a_strategy_is_written_in_the_form_of_its_kind(strategy, kind, expected)
 
 # --- where the pods run -----------------------------------------------------------
 
-SPREAD = {
-    "labelSelector": {"matchLabels": {"app": "y"}},
-    "maxSkew": 1,
-    "topologyKey": "topology.kubernetes.io/zone",
-    "whenUnsatisfiable": "DoNotSchedule",
-}
+SPREAD = beside(__file__, "run")["spread"]
 AFFINITY = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
 
 

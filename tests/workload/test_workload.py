@@ -31,16 +31,10 @@ from gpu_constructs import (
 from gpu_constructs.kube import pod_security
 from gpu_constructs.kube.pod_specs import pod_specs
 from refusals import check_refusals, refusal
-from tables import cases
+from tables import beside, cases
 
 IMAGE = "registry.example/app:1.2.3"
-RUNS = {
-    "Deployment": Run.deployment(),
-    "StatefulSet": Run.stateful_set(),
-    "Job": Run.job(),
-    "CronJob": Run.cron_job(schedule="0 3 * * *"),
-    "Pod": Run.pod(),
-}
+RUNS = beside(__file__, "workload")["runs"]
 SERVING = [Run.deployment, Run.stateful_set]
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -238,11 +232,7 @@ def test_budget_and_ignored_rules_are_annotations_of_the_object():
 
 # --- backends -----------------------------------------------------------------------------
 
-BACKENDS = {
-    "device-plugin": (Backend.device_plugin(), 29),
-    "dra-claims": (Backend.dra_claims(), 34),
-    "dra-extended-resource": (Backend.dra_extended_resource(), 36),
-}
+BACKENDS = beside(__file__, "workload")["backends"]
 
 
 def wishes(backend, **given):
