@@ -132,6 +132,12 @@ def keywords(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
+def expected(request: pytest.FixtureRequest) -> Any:
+    """Return the test's table where it holds what the test expects."""
+    return tables.table(request.function)
+
+
+@pytest.fixture
 def refused(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Return a check that functions refuse each row of the test's table, in its words."""
     return partial(refusals.check_refused, request.function)

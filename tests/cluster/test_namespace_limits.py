@@ -3,13 +3,9 @@ from gpu_constructs.cluster.namespace_limits import ContainerLimits, NamespaceQu
 from refusals import refusal
 
 
-def test_gpus_are_counted_by_request_and_each_name_for_itself():
+def test_gpus_are_counted_by_request_and_each_name_for_itself(expected):
     gpus = {"nvidia.com/gpu": 4, "nvidia.com/gpu.shared": 10, "nvidia.com/mig-1g.10gb": 0}
-    assert NamespaceQuota(gpus=gpus).to_manifest() == {
-        "requests.nvidia.com/gpu": "4",
-        "requests.nvidia.com/gpu.shared": "10",
-        "requests.nvidia.com/mig-1g.10gb": "0",
-    }
+    assert NamespaceQuota(gpus=gpus).to_manifest() == expected
 
 
 def test_devices_of_claims_are_counted_by_device_class():
@@ -64,13 +60,9 @@ def test_a_maximum_of_gpus_allocates_no_gpu_by_default():
     }
 
 
-def test_defaults_are_written_as_they_are():
+def test_defaults_are_written_as_they_are(expected):
     limits = ContainerLimits(default={"cpu": 2, "memory": "8Gi"}, default_request={"cpu": "500m", "memory": "8Gi"})
-    assert limits.to_manifest() == {
-        "type": "Container",
-        "default": {"cpu": "2", "memory": "8Gi"},
-        "defaultRequest": {"cpu": "500m", "memory": "8Gi"},
-    }
+    assert limits.to_manifest() == expected
 
 
 def test_a_default_for_an_extended_resource_is_rejected():

@@ -1,7 +1,6 @@
 """The file and the environment of the pods of each configuration."""
 
 import dataclasses
-from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -12,13 +11,13 @@ import refusals
 from gpu_constructs import (
     Configs,
     Flags,
-    GfdFlags,
     Kubernetes,
     PluginConfig,
     PluginFlags,
     Sharing,
     Talos,
 )
+from tables import beside
 
 TALOS = Flags(
     device_discovery_strategy="nvml",
@@ -86,28 +85,7 @@ def test_a_default_is_a_variable_unless_a_file_of_the_pod_sets_it(rows):
         assert variable in environment(Configs.named({"a": PLAIN, "b": stating}, default="a"), defaults=TALOS)
 
 
-EVERY_FLAG = Flags(
-    mig_strategy="none",
-    fail_on_init_error=True,
-    mps_root="/mps",
-    nvidia_driver_root="/driver",
-    nvidia_dev_root="/dev-root",
-    gdrcopy_enabled=False,
-    gds_enabled=True,
-    mofed_enabled=False,
-    use_node_feature_api=True,
-    device_discovery_strategy="nvml",
-    plugin=PluginFlags(
-        pass_device_specs=False,
-        device_list_strategy=["envvar", "cdi-annotations"],
-        device_id_strategy="index",
-        cdi_annotation_prefix="cdi.example/",
-        nvidia_ctk_path="/bin/nvidia-ctk",
-        container_driver_root="/root-of-driver",
-        shared_devices_allocation_policy="packed",
-    ),
-    gfd=GfdFlags(no_timestamp=True, sleep_interval=timedelta(minutes=5), machine_type_file="/sys/machine"),
-)
+EVERY_FLAG = beside(__file__, "delivery")["every_flag"]
 
 
 def test_flags_of_an_external_config_map_are_variables_of_the_programs_that_read_them(snapshot):

@@ -16,7 +16,6 @@ from gpu_constructs import (
     Kubernetes,
     PluginConfig,
     Sharing,
-    Talos,
     Toleration,
 )
 from gpu_constructs.device_plugin.configs import object_suffix
@@ -83,36 +82,7 @@ def _required(terms):
 # --- the chart ------------------------------------------------------------------------------------------------
 
 TALOS_LABEL = "extensions.talos.dev/nonfree-kmod-nvidia-production"
-FINDS = {
-    "own NFD on Talos": (
-        {"platform": Talos("1.13")},
-        [{"nvidia.com/gpu.present": "true"}, {"feature.node.kubernetes.io/pci-10de.present": "true"}],
-    ),
-    "own NFD on Kubernetes": (
-        {"platform": Kubernetes()},
-        [{"nvidia.com/gpu.present": "true"}, {"feature.node.kubernetes.io/cpu-model.vendor_id": "NVIDIA"}],
-    ),
-    "external NFD": (
-        {"platform": Talos("1.13"), "node_feature_discovery": "external"},
-        [
-            {"feature.node.kubernetes.io/pci-0300_10de.present": "true"},
-            {"feature.node.kubernetes.io/pci-0302_10de.present": "true"},
-            {"nvidia.com/gpu.present": "true"},
-        ],
-    ),
-    "driver extensions of Talos": (
-        {"platform": Talos("1.13"), "node_feature_discovery": False, "gpu_feature_discovery": False},
-        [{TALOS_LABEL: "570.1"}],
-    ),
-    "the user's affinity": (
-        {
-            "platform": Kubernetes(),
-            "node_feature_discovery": "external",
-            "affinity": affinity([expression("In", "gpu", key="pool")], [expression("Exists", key="gpus")])["affinity"],
-        },
-        [{"pool": "gpu"}, {"gpus": "8"}, {"pool": "cpu", "gpus": ""}],
-    ),
-}
+FINDS = beside(__file__, "scheduling")["finds"]
 WITHOUT_GPU = beside(__file__, "scheduling")["without_gpu"]
 NAMES = st.lists(
     st.from_regex(r"\A[A-Za-z]([-_.A-Za-z0-9]{0,6}[A-Za-z0-9])?\Z"),

@@ -167,11 +167,8 @@ def test_an_existing_account_is_not_created(component):
 
 
 @COMPONENTS
-def test_pods_in_the_nodes_network_resolve_names_of_the_cluster(component):
-    assert changed_pod_fields(component, host_network=True) == {
-        "hostNetwork": True,
-        "dnsPolicy": "ClusterFirstWithHostNet",
-    }
+def test_pods_in_the_nodes_network_resolve_names_of_the_cluster(component, expected):
+    assert changed_pod_fields(component, host_network=True) == expected
     own = changed_pod_fields(component, host_network=True, dns_policy="Default")
     assert own == {"hostNetwork": True, "dnsPolicy": "Default"}
 
@@ -225,12 +222,9 @@ def test_an_update_never_runs_two_pods_of_a_single_replica(component):
     assert (spec["replicas"], spec["strategy"]) == (2, {"type": "RollingUpdate"})
 
 
-def test_a_tenth_of_the_workers_is_replaced_at_a_time_and_one_topology_updater():
+def test_a_tenth_of_the_workers_is_replaced_at_a_time_and_one_topology_updater(expected):
     manifests = installation()
-    assert manifests["worker"]["spec"]["updateStrategy"] == {
-        "type": "RollingUpdate",
-        "rollingUpdate": {"maxUnavailable": "10%"},
-    }
+    assert manifests["worker"]["spec"]["updateStrategy"] == expected
     assert manifests["topology-updater"]["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
 
 

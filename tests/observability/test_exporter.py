@@ -78,14 +78,9 @@ def test_pods_are_scraped_without_a_service_or_not_at_all(exporter):
 
 
 @EACH
-def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them(exporter):
+def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them(exporter, expected):
     service = exporter.find("Service", scrape="annotations", port=9500)
-    assert service["metadata"]["annotations"] == {
-        "prometheus.io/scrape": "true",
-        "prometheus.io/port": "9500",
-        "prometheus.io/path": "/metrics",
-        "prometheus.io/scheme": "http",
-    }
+    assert service["metadata"]["annotations"] == expected
     with warnings.catch_warnings(action="error"):
         exporter.objects(pod_annotations={"prometheus.io/scrape": "true"}, scrape="annotations")
     with pytest.warns(GpuConstructsWarning) as warned:

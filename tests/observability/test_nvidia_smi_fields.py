@@ -11,6 +11,7 @@ from gpu_constructs.observability.nvidia_smi_fields import (
     identity,
     queried_fields,
 )
+from tables import beside
 
 DATA = Path(__file__).parents[1] / "data"
 PRINTED = [line for line in (DATA / "nvidia_smi_metrics.txt").read_text().splitlines() if not line.startswith("#")]
@@ -90,31 +91,7 @@ def test_names_select_fields_and_labels_and_patterns_exclude_fields():
         )
 
 
-REFUSED = [
-    (
-        {"names": ["power.draw", "utilisation.gpu"]},
-        "query_field_names[1] must be a field that nvidia-smi knows, got 'utilisation.gpu' "
-        "(did you mean 'utilization.gpu'?); 'AUTO' queries all fields of the driver",
-    ),
-    (
-        {"backend": "nvml", "names": ["module.power.limit"]},
-        "query_field_names[0] must be a field that nvml knows, got 'module.power.limit'; nvidia-smi knows it",
-    ),
-    ({"names": []}, "query_field_names must name a field, got []. Leave it out for 'AUTO'"),
-    (
-        {"names": ["AUTO", "power.draw"]},
-        "query_field_names must be either 'AUTO' or names, got ['AUTO', 'power.draw']. 'AUTO' includes them all",
-    ),
-    (
-        {"exclude": ["fan.*", "fan.sped"]},
-        "query_field_names_exclude[1] must match a field, got 'fan.sped' (did you mean 'fan.speed'?)",
-    ),
-    # A dot in a pattern matches only a dot.
-    (
-        {"exclude": ["fan_speed"]},
-        "query_field_names_exclude[0] must match a field, got 'fan_speed' (did you mean 'fan.speed'?)",
-    ),
-]
+REFUSED = beside(__file__, "nvidia_smi_fields")["refused"]
 
 
 def test_fields_that_the_exporter_rejects_or_ignores_are_rejected():

@@ -172,16 +172,9 @@ def test_options_that_no_operator_would_take_are_refused(refused):
 # Relabeling.
 
 
-def test_a_step_is_written_as_both_operators_read_it():
+def test_a_step_is_written_as_both_operators_read_it(expected):
     given = {"target_label": "${1}_$2", "source_labels": ["a", "b"], "separator": "", "regex": "(.)(.)"}
-    assert Relabeling(**given, replacement="").to_manifest() == {
-        "action": "replace",
-        "sourceLabels": ["a", "b"],
-        "separator": "",
-        "regex": "(.)(.)",
-        "targetLabel": "${1}_$2",
-        "replacement": "",
-    }
+    assert Relabeling(**given, replacement="").to_manifest() == expected
     hashed = {"action": "hashmod", "source_labels": ["a"], "target_label": "b", "modulus": 2}
     written = {"action": "hashmod", "sourceLabels": ["a"], "modulus": 2, "targetLabel": "b"}
     assert Relabeling(**hashed).to_manifest() == written

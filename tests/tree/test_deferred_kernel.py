@@ -31,19 +31,7 @@ from gpu_constructs.tree.manifest import Manifest
 from tables import beside
 
 INCLUDED = Path(__file__).with_name("pod.yaml")
-UNUSUAL_IDS = [
-    "a/b",
-    "a--b",
-    "Default",
-    "Resource",
-    "Upper Case",
-    "1",
-    "0",
-    "constructor",
-    "ä",
-    "x" * 70,
-    "line\nbreak",
-]
+UNUSUAL_IDS = beside(__file__, "deferred_kernel")["unusual_ids"]
 IDS = [*["a", "b", "c", "web", "db"] * 5, *UNUSUAL_IDS]
 LABELS = [None, {}, {"team": "blue"}, {"team": "red", "stage": "test"}]
 

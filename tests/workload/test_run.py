@@ -80,12 +80,10 @@ def test_by_default_two_pods_or_more_spread_over_nodes():
     assert placed(2, topology_spread_constraints=[SPREAD]) == {"topologySpreadConstraints": [SPREAD]}
 
 
-def test_affinity_scheduler_and_gates_are_written_unchanged():
-    assert placed(affinity=AFFINITY, scheduler_name="volcano", scheduling_gates=["kueue.x-k8s.io/admission"]) == {
-        "affinity": AFFINITY,
-        "schedulerName": "volcano",
-        "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}],
-    }
+def test_affinity_scheduler_and_gates_are_written_unchanged(expected):
+    assert (
+        placed(affinity=AFFINITY, scheduler_name="volcano", scheduling_gates=["kueue.x-k8s.io/admission"]) == expected
+    )
 
 
 def test_scheduling_that_kubernetes_would_reject_is_rejected(rows):
