@@ -6,9 +6,10 @@ import warnings
 
 import pytest
 from cdk8s import App, Testing
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import at_depth
 from gpu_constructs import (
     Configs,
     DevicePluginChart,
@@ -114,7 +115,7 @@ def running(pods, node):
 
 
 @pytest.mark.parametrize("way", FINDS)
-@settings(max_examples=12)
+@at_depth(40, quick=5)
 @given(names=NAMES, data=st.data())
 def test_exactly_one_plugin_pod_runs_on_every_gpu_node_and_none_elsewhere(way, names, data):
     options, gpu_nodes = FINDS[way]

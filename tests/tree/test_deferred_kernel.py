@@ -285,10 +285,23 @@ FIRST = START[:1]
 CASES = beside(__file__, "deferred_kernel")["cases"]
 
 
-@pytest.mark.parametrize("steps", CASES.values(), ids=CASES)
-@pytest.mark.parametrize("settings", [{}, {"record_construct_metadata": True}], ids=["", "with metadata"])
-def test_a_kernel_that_starts_node_js_late_gives_the_same_result_for(steps, settings):
-    program = FIRST, steps, [], ("synthesize", "synth")
+# Each case starts Node.js: by default, a third of them has metadata too.
+WITH_METADATA = [
+    pytest.param(case, marks=() if number % 3 == 0 else pytest.mark.slow) for number, case in enumerate(CASES)
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_kernel_that_starts_node_js_late_gives_the_same_result_for(case):
+    compare_kernels((FIRST, CASES[case], [], ("synthesize", "synth")), {})
+
+
+@pytest.mark.parametrize("case", WITH_METADATA)
+def test_a_kernel_that_starts_node_js_late_gives_the_same_metadata_for(case):
+    compare_kernels((FIRST, CASES[case], [], ("synthesize", "synth")), {"record_construct_metadata": True})
+
+
+def compare_kernels(program, settings):
     _, expected = run(kernels.stock().used(), program, settings)
     _, got = run(kernels.deferred(), program, settings)
 
@@ -305,10 +318,7 @@ def test_an_app_of_this_library_does_not_start_node_js(tmp_path):
         assert kernel.provider.is_started
 
 
-@at_depth(150, quick=5)
+@at_depth(150, quick=4)
 @given(programs, app_settings)
 def test_a_kernel_that_starts_node_js_late_gives_the_same_results(program, settings):
-    _, expected = run(kernels.stock().used(), program, settings)
-    _, got = run(kernels.deferred(), program, settings)
-
-    assert got == expected
+    compare_kernels(program, settings)
