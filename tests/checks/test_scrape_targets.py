@@ -58,7 +58,7 @@ def reached(kind, *endpoints, made=None, behind=None, **given):
 
 
 @pytest.mark.parametrize("kind", list(GROUPS))
-def test_a_scrape_object_has_the_targets_that_its_operator_scrapes(kind):
+def test_a_scrape_object_has_the_targets_that_its_operator_scrapes(kind, rows):
     field, other_place = "relabelConfigs" if kind.startswith("VM") else "relabelings", {"namespace": "monitoring"}
     for given, is_reached in [
         *(({"made": pods(kind=made)}, True) for made in ("DaemonSet", "Deployment", "StatefulSet", "Job", "Pod")),
@@ -89,12 +89,7 @@ def test_a_scrape_object_has_the_targets_that_its_operator_scrapes(kind):
     first, same, other = (reached(kind, {"port": "metrics", "params": {"target": [one]}}) for one in "aab")
     assert first == same
     assert first.isdisjoint(other)
-    for broken in [
-        {"spec": None},
-        {"spec": {}},
-        {"spec": {"endpoints": None, "podMetricsEndpoints": None}},
-        {"metadata": None},
-    ]:
+    for (broken,) in rows:
         assert targets([pods(), service(), {**scrape(kind), **broken}])[2] == set(), broken
     bare = [{"apiVersion": "v1", "kind": other} for other in ("Service", "Pod", "DaemonSet", "ConfigMap")]
     assert targets([*bare, scrape(kind)]) == {4: set()}

@@ -79,15 +79,6 @@ def test_limits_that_kubernetes_refuses_or_that_limit_nothing_are_refused(rows):
         assert refusal(ContainerLimits, **given) == problem, (given, problem)
 
 
-def test_a_namespace_brings_its_quota_and_its_limits(chart, objects, snapshot):
-    GpuNamespace(
-        chart,
-        "namespace",
-        name="research",
-        pod_security="baseline",
-        resource_quota=NamespaceQuota(gpus={"nvidia.com/gpu": 4}, hard={"requests.memory": "256Gi"}),
-        limit_range=ContainerLimits(
-            max={"nvidia.com/gpu": 1}, default={"memory": "16Gi"}, default_request={"cpu": "1", "memory": "4Gi"}
-        ),
-    )
+def test_a_namespace_brings_its_quota_and_its_limits(chart, objects, snapshot, keywords):
+    GpuNamespace(chart, "namespace", **keywords)
     assert objects(chart) == snapshot

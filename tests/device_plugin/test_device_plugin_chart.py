@@ -1,7 +1,6 @@
 import sys
 import warnings
 from dataclasses import replace
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from gpu_constructs import (
     DevicePluginChart,
     External,
     Flags,
-    GfdFlags,
     GpuConstructsError,
     GpuConstructsWarning,
     GpuFeatureDiscovery,
@@ -23,7 +21,6 @@ from gpu_constructs import (
     NodeFeatureDiscovery,
     NvidiaRuntimeClass,
     PluginConfig,
-    PluginFlags,
     Sharing,
     SynthesisError,
     Talos,
@@ -163,18 +160,8 @@ def test_several_configurations_by_config_manager(objects, snapshot):
     assert objects(chart) == snapshot
 
 
-def test_an_external_config_map(objects, snapshot):
-    config = Configs.external(
-        "theirs",
-        default="plain",
-        flags=Flags(
-            fail_on_init_error=False,
-            nvidia_driver_root="/usr/local",
-            plugin=PluginFlags(device_id_strategy="index"),
-            gfd=GfdFlags(sleep_interval=timedelta(minutes=5)),
-        ),
-        may_use=["mig", "mps", "volume-mounts", "cdi", "pass-device-specs", "imex"],
-    )
+def test_an_external_config_map(objects, snapshot, keywords):
+    config = Configs.external("theirs", **keywords)
     with pytest.warns(GpuConstructsWarning, match="config-manager"):
         chart = plugin(config=config, platform=Talos("1.13"), node_feature_discovery="external")
     assert objects(chart) == snapshot

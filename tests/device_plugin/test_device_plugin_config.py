@@ -90,16 +90,8 @@ def test_a_channel_is_written_with_its_required_flag():
     assert PluginConfig(imex=Imex(channel_ids=())).document() == {"version": "v1"}
 
 
-def test_the_whole_file(snapshot):
-    config = PluginConfig(
-        flags=Flags(
-            mig_strategy="none",
-            plugin=PluginFlags(device_list_strategy=["envvar"]),
-            gfd=GfdFlags(sleep_interval=timedelta(seconds=90)),
-        ),
-        sharing=Sharing.time_slicing(replicas=4),
-        imex=Imex(channel_ids=[0]),
-    )
+def test_the_whole_file(snapshot, keywords):
+    config = PluginConfig(**keywords)
     assert config.to_yaml() == snapshot
 
 

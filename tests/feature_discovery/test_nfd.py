@@ -198,13 +198,8 @@ def test_only_the_master_prefers_the_control_plane():
     assert changed_pod_fields("master", affinity={}) == {"affinity": None}
 
 
-def test_options_of_all_components_apply_unless_a_component_has_its_own():
-    given = NodeFeatureDiscovery(
-        priority_class_name="high",
-        image_pull_secrets=["a", "b"],
-        topology_updater=NfdTopologyUpdater(),
-        worker=NfdWorker(priority_class_name="system-node-critical"),
-    )
+def test_options_of_all_components_apply_unless_a_component_has_its_own(keywords):
+    given = NodeFeatureDiscovery(**keywords)
     manifests = installation(given)
     found = {name: pod(manifests[name])["priorityClassName"] for name in MEMBERS}
     assert found == {"master": "high", "gc": "high", "worker": "system-node-critical", "topology-updater": "high"}

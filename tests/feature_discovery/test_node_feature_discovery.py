@@ -81,14 +81,7 @@ def test_an_impossible_installation_is_rejected(refused):
     refused(NodeFeatureDiscovery)
 
 
-def test_the_error_for_a_missing_option_of_the_chart_gives_the_reason():
-    for member, why in {
-        "post_delete_cleanup": "the hook of the chart is a Job that kubectl apply would start at once, and it "
-        "removes all NFD labels of nodes",
-        "checksum_values_only": "the checksum of a pod covers only its file",
-        "name_override": "set fullname",
-        "fullname_override": "set fullname",
-        "namespace_override": "set namespace",
-    }.items():
+def test_the_error_for_a_missing_option_of_the_chart_gives_the_reason(expected):
+    for member, why in expected.items():
         message = f"{member} is not a member of NodeFeatureDiscovery: {why}"
         assert refusal(NodeFeatureDiscovery, **{member: True}) == message

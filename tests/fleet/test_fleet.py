@@ -94,7 +94,7 @@ def test_a_missing_value_names_the_near_key():
     )
 
 
-def test_a_file_declares_what_python_declares(tmp_path):
+def test_a_file_declares_what_python_declares(tmp_path, keywords):
     path = tmp_path / "clusters.yaml"
     path.write_text(
         "groups:\n- platform: {kubernetes: '1.35'}\n  values: {models: [a, {b: 1}]}\n"
@@ -102,14 +102,7 @@ def test_a_file_declares_what_python_declares(tmp_path):
         "  nodes: [{name: n, gpu_model: NVIDIA L4, rack: r1}]\n"
     )
     [one] = Fleet.from_file(path, fill).clusters
-    assert one == Cluster(
-        name="a",
-        platform=Kubernetes("1.35"),
-        labels={"region": "eu"},
-        rack_watts={"r1": 500},
-        nodes=[GpuNode(name="n", gpu_model="NVIDIA L4", rack="r1")],
-        values={"models": ["a", {"b": 1}]},
-    )
+    assert one == Cluster(**keywords)
 
 
 def test_a_wrong_file_is_one_error_with_its_line(tmp_path):

@@ -309,13 +309,8 @@ def test_an_unknown_rule_name_is_rejected(refused):
     refused(rules)
 
 
-def test_severity_waiting_time_labels_and_runbook_can_be_replaced():
-    found = rules(
-        thresholds=AlertThresholds(pending={"GpuLost": "1h30m", "GpuTemperatureHigh": 0}),
-        severities={"GpuLost": "warning"},
-        alert_labels={"team": "gpu"},
-        runbook_url="https://wiki.example/gpus",
-    )
+def test_severity_waiting_time_labels_and_runbook_can_be_replaced(keywords):
+    found = rules(**keywords)
     lost = rule(found, "GpuLost")
     assert lost.labels == {"team": "gpu", "severity": "warning"}
     assert lost.annotations["runbook_url"] == "https://wiki.example/gpus#gpulost"
@@ -325,26 +320,9 @@ def test_severity_waiting_time_labels_and_runbook_can_be_replaced():
     assert written["GpuPodUnschedulable"]["labels"]["team"] == "gpu"
 
 
-def test_thresholds_reach_their_rules():
+def test_thresholds_reach_their_rules(keywords):
     found = rules(
-        thresholds=AlertThresholds(
-            temperature_warning=71,
-            temperature_critical=72,
-            slowdown_margin=7,
-            vram_ratio=0.73,
-            idle="74m",
-            thermal_throttled_ratio=0.75,
-            power_throttled_ratio=0.76,
-            power_throttled_utilization=77,
-            ecc_corrected_per_hour=78,
-            pcie_replays_per_minute=79,
-            power_limit_tolerance=80,
-            xid_critical=[81],
-            xid_warning=[82],
-            xid_ignored=[83],
-            xid_window="84m",
-            lost_window="85m",
-        ),
+        thresholds=AlertThresholds(**keywords),
         power=Agent(),
     )
     for name, texts in {

@@ -9,7 +9,6 @@ import invariants
 import refusals
 from alert_scenarios import Agent, Request, dcgm, nvidia_smi
 from gpu_constructs.observability.alert_rules import ALERT_NAMES
-from gpu_constructs.observability.alert_thresholds import AlertThresholds
 from gpu_constructs.observability.dcgm_exporter import DcgmExporter
 from gpu_constructs.observability.gpu_alerts import GpuAlerts
 from gpu_constructs.observability.gpu_series import GpuSeries
@@ -111,15 +110,8 @@ def test_a_request_that_is_refused_is_not_clamped():
     assert clamped.count("POWER_MGMT_LIMIT_MAX") == refused.count("POWER_MGMT_LIMIT_MAX") + 1 == 2
 
 
-def test_the_options_reach_the_rules():
-    manifest = rendered(
-        thresholds=AlertThresholds(vram_ratio=0.5),
-        device_plugin="plugin",
-        leave_out=["GpuLost"],
-        severities={"GpuTemperatureHigh": "info"},
-        runbook_url="https://wiki.example/gpus",
-        alert_labels={"team": "gpu"},
-    )
+def test_the_options_reach_the_rules(keywords):
+    manifest = rendered(**keywords)
     assert alerts(manifest, "GpuMemoryNearlyFull")[0]["expr"].endswith("> 0.5")
     assert 'daemonset="plugin"' in alerts(manifest, "NvidiaDevicePluginUnavailable")[0]["expr"]
     assert not alerts(manifest, "GpuLost")

@@ -28,16 +28,8 @@ def test_every_metric_of_recorded_outputs_is_known():
     assert {f"nvidia_smi_{name}" for name in PRINTED} <= known
 
 
-def test_a_numeric_field_becomes_a_metric_in_snake_case_with_its_unit():
-    for field, metric in {
-        "power.draw": "power_draw_watts",
-        "memory.used": "memory_used_bytes",
-        "clocks.max.sm": "clocks_max_sm_clock_hz",
-        "clocks_event_reasons_counters.sw_power_cap": "clocks_event_reasons_counters_sw_power_cap_seconds",
-        "power_smoothing.curr_profile.ramp_up_rate": "power_smoothing_curr_profile_ramp_up_rate_watts_per_second",
-        "encoder.stats.averageFps": "encoder_stats_average_fps",
-        "fabric.cliqueId": "fabric_clique_id",
-    }.items():
+def test_a_numeric_field_becomes_a_metric_in_snake_case_with_its_unit(expected):
+    for field, metric in expected.items():
         assert fields()[field]["metric"] == f"nvidia_smi_{metric}"
     for field in ("uuid", "timestamp", "pci.bus_id"):
         assert not fields()[field]["metric"]

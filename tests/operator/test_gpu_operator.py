@@ -253,20 +253,10 @@ def test_up_to_talos_1_12_the_operator_needs_a_bridge(tmp_path, expected):
     assert synthesized(app) == []
 
 
-def test_the_operator_provides_the_runtime_class_and_labels_of_workloads(tmp_path):
+def test_the_operator_provides_the_runtime_class_and_labels_of_workloads(tmp_path, keywords):
     app, chart, made = cluster(tmp_path)
     GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
-    GpuWorkload(
-        chart,
-        "train",
-        image="a:1",
-        namespace="work",
-        platform=NEW_TALOS,
-        node_selector={
-            "nvidia.com/gpu.product": "NVIDIA-L4",
-            "feature.node.kubernetes.io/pci-10de.present": "true",
-        },
-    )
+    GpuWorkload(chart, "train", **keywords)
     assert made.runtime_class == "nvidia"
     assert synthesized(app) == []
 

@@ -35,17 +35,8 @@ def test_staging_on_talos_1_12(objects, snapshot):
     assert without_script(objects(chart_with(strategy="stage"))) == snapshot
 
 
-def test_all_options(objects, snapshot):
-    chart = chart_with(
-        expected_driver_version="570.211.01",
-        interval_seconds=30,
-        retract_on_exit=False,
-        required_modules=["nvidia", "nvidia_modeset"],
-        tolerations=[TAINT],
-        node_selector={"pool": "gpu"},
-        image="registry.example/busybox:1",
-        resources={"limits": {"memory": "32Mi"}},
-    )
+def test_all_options(objects, snapshot, keywords):
+    chart = chart_with(**keywords)
     assert without_script(objects(chart)) == snapshot
 
 

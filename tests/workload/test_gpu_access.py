@@ -23,8 +23,6 @@ from gpu_constructs import (
     Kubernetes,
     Sharing,
     SynthesisError,
-    Talos,
-    Toleration,
     synthesize,
 )
 from imports.org.kubeflow import Notebook, NotebookSpec, NotebookSpecTemplate
@@ -286,13 +284,8 @@ def test_shared_memory_is_mounted_in_the_container_with_the_gpu(kplus, chart):
     assert pod["containers"][0]["volumeMounts"] == [{"name": "dev-shm", "mountPath": "/dev/shm"}]
 
 
-def test_tolerations_runtime_class_and_profile_apply(chart):
-    profile = GpuProfile(
-        platform=Talos("1.12"),
-        sharing=Sharing.time_slicing(replicas=4, rename_by_default=True),
-        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
-        node_selector={"pool": "gpu"},
-    )
+def test_tolerations_runtime_class_and_profile_apply(chart, keywords):
+    profile = GpuProfile(**keywords)
     raw(chart, DEPLOYMENT).with_(GpuAccess(profile=profile, runtime_class="mine"))
     made = rendered(chart)
     pod = pod_of(made)
