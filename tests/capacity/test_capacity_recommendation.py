@@ -140,14 +140,8 @@ def test_manifests_and_consumers_give_the_same_recommendation():
     assert found.mode == "vram-units"
 
 
-def test_the_scheduling_of_a_runtime_class_counts():
-    runtime_class = {
-        "apiVersion": "node.k8s.io/v1",
-        "kind": "RuntimeClass",
-        "metadata": {"name": "nvidia"},
-        "handler": "nvidia",
-        "scheduling": {"nodeSelector": {"team": "red"}},
-    }
+def test_the_scheduling_of_a_runtime_class_counts(keywords):
+    runtime_class = keywords
     workload = deployment("a", runtimeClassName="nvidia", replicas=3)
     assert only(ONE_5070_TI, [workload, runtime_class]).workloads == ()
     assert only(ONE_5070_TI, [workload]).workloads == ("ai/a",)

@@ -14,17 +14,8 @@ def test_devices_of_claims_are_counted_by_device_class():
     }
 
 
-def test_other_keys_stay_as_they_are():
-    hard = {
-        "pods": 20,
-        "requests.cpu": "8",
-        "limits.memory": "64Gi",
-        "count/jobs.batch": 4,
-        "requests.example.com/nic": 1,
-        "requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1,
-        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": 2,
-        "gold.storageclass.storage.k8s.io/requests.storage": "1Ti",
-    }
+def test_other_keys_stay_as_they_are(keywords):
+    hard = keywords
     assert NamespaceQuota(hard=hard).to_manifest() == {key: str(amount) for key, amount in hard.items()}
 
 

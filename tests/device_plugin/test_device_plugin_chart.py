@@ -26,7 +26,6 @@ from gpu_constructs import (
     Talos,
     Toleration,
     Unverified,
-    UpdateStrategy,
     synthesize,
 )
 from gpu_constructs.catalog import versions
@@ -355,19 +354,8 @@ def test_a_node_selector_applies_to_the_plugin_and_gpu_feature_discovery():
     assert "nodeSelector" not in pod(manifests, WORKER)
 
 
-def test_options_of_all_pods_do_not_apply_to_node_feature_discovery():
-    shared = {
-        "image": "registry.example/plugin:1",
-        "image_pull_policy": "Always",
-        "image_pull_secrets": ["registry"],
-        "revision_history_limit": 2,
-        "update_strategy": UpdateStrategy.on_delete(),
-        "pod_annotations": {"team": "ml"},
-        "pod_security_context": {"fsGroup": 5},
-        "resources": {"limits": {"memory": "1Gi"}},
-        "priority_class_name": "gpu-critical",
-        "affinity": {"podAffinity": {}},
-    }
+def test_options_of_all_pods_do_not_apply_to_node_feature_discovery(keywords):
+    shared = keywords
     told, untold = Testing.synth(plugin(**shared)), default()
     changed = [m["metadata"]["name"] for m, before in zip(told, untold, strict=True) if m != before]
     assert changed == [NAME, GFD]

@@ -207,15 +207,9 @@ def test_only_alerts_about_past_events_fire_without_waiting():
     }
 
 
-def test_each_requested_limit_has_a_rule_that_names_it_and_waits_for_the_agent():
+def test_each_requested_limit_has_a_rule_that_names_it_and_waits_for_the_agent(keywords):
     found = [one for one in rules(power=Agent()) if one.name == "GpuPowerLimitDrift"]
-    limits = {
-        "uuid:GPU-special": "250 W",
-        "pci:0000:C1:00.0": "the board's default",
-        "index:7": "200 W",
-        "name:*RTX 4090*": "80 % of the board's default",
-        "watts": "300 W",
-    }
+    limits = keywords
     assert [one.labels["request"] for one in found] == list(limits)
     for one, limit in zip(found, limits.values(), strict=True):
         assert f"The request is {limit} (" in one.annotations["description"]

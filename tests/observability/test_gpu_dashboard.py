@@ -48,14 +48,8 @@ def test_it_makes_one_config_map(objects, snapshot):
     assert [{**manifest, "data": dict.fromkeys(manifest["data"], "(the dashboard)\n")}] == snapshot
 
 
-def test_options_reach_the_dashboard():
-    given = {
-        "title": "Mine",
-        "uid": "mine",
-        "datasource_type": "victoriametrics-metrics-datasource",
-        "kube_state_metrics": False,
-        "refresh": "30s",
-    }
+def test_options_reach_the_dashboard(keywords):
+    given = keywords
     assert made(**given).json == dashboard(DCGM.series, **given)
 
 

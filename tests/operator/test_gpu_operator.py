@@ -203,13 +203,8 @@ def test_a_gpu_cluster_can_be_the_main_object(rendering):
     assert made.api_object.kind == "GPUCluster"
 
 
-def test_cluster_scoped_objects_get_no_namespace(rendering):
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "rules.a.example"},
-        "spec": {"group": "a.example", "names": {"kind": "Rule"}, "scope": "Cluster", "versions": []},
-    }
+def test_cluster_scoped_objects_get_no_namespace(rendering, keywords):
+    definition = keywords
     rule = {"apiVersion": "a.example/v1", "kind": "Rule", "metadata": {"name": "a"}}
     chart = Chart(App(), "gpu", namespace="elsewhere")
     operator(chart, delivery=rendering(definition, rule, CLUSTER_POLICY))

@@ -106,14 +106,8 @@ def test_helm_renders_crds_and_no_hooks(helm, folder, tmp_path):
         assert said[said.index("--api-versions") + 1] == "resource.k8s.io/v1/DeviceClass"
 
 
-def test_helm_gets_the_values_without_settings_that_need_hooks(helm, folder, tmp_path):
-    values = {
-        "operator": {"logging": {"develMode": True}},
-        "daemonsets": {"labels": None},
-        "hostPaths": {"driverInstallDir": "/usr/local"},
-        "toolkit": {"version": "1e3"},
-        "n": 48,
-    }
+def test_helm_gets_the_values_without_settings_that_need_hooks(helm, folder, tmp_path, keywords):
+    values = keywords
     manifests(folder, helm(), values=values)
     read = yaml.safe_load((tmp_path / "values.yaml").read_text())
     assert read == local_chart.without_hooks(values)

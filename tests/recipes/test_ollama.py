@@ -81,14 +81,8 @@ def test_the_service_does_not_select_the_pod_of_the_job():
     assert not made["Service"]["spec"]["selector"].items() <= labels.items()
 
 
-def test_the_name_of_the_job_changes_only_with_models_and_image():
-    others = [
-        {"models": ["a"]},
-        {"models": ["b"]},
-        {"models": ["a", "b"]},
-        {"models": ["a"], "image": "registry.example/ollama:1"},
-        {"models": ["a"], "image_pull_secrets": ["registry"]},
-    ]
+def test_the_name_of_the_job_changes_only_with_models_and_image(expected):
+    others = expected
     assert len({job_name(**given) for given in others}) == len(others)
     assert job_name(models=["a"]) == job_name(models=["a"], context_length=8192, storage="1Ti")
 
