@@ -1,7 +1,5 @@
 """What Prometheus sees, and which alert it then raises, as ``observability/alert_scenarios.yaml`` holds it."""
 
-from __future__ import annotations
-
 import itertools
 import shlex
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,4 @@
-"""Tables of cases in YAML, beside the tests that read them: what is given, and what is said of it.
-
-A value of the package is a tag with its name: ``!Sharing.time_slicing {replicas: 2}``. Under ``short`` a table names
-values that it repeats: each text that is such a name stands for the value. An object of Kubernetes is in short, too:
+"""Apps in the tables of tests, whose objects of Kubernetes are in short, and what is said of them.
 
 - ``apiVersion`` may be left out for the kinds below. The name is ``x``, in the namespace of the table if it has one.
 - ``name``, ``namespace``, ``labels`` and ``annotations`` are of the metadata; null leaves one out.
@@ -10,31 +7,13 @@ values that it repeats: each text that is such a name stands for the value. An o
   resources.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import is_dataclass
-from operator import attrgetter
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import yaml
-
-from gpu_constructs import GpuInventory, GpuNode, Kubernetes, Sharing, Taint, Talos
-from gpu_constructs.capacity import planned
-from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.finding import Finding
-from gpu_constructs.facts.provided import GpuNodes, GpuOffer, PowerCap, Provided
 
-_OF_INPUT = (GpuInventory, GpuNode, GpuNodes, GpuOffer, Kubernetes, Plan, PowerCap, Provided, Sharing, Taint, Talos)
-_VALUES = SimpleNamespace(
-    **{name: made for name, made in vars(planned).items() if is_dataclass(made)}
-    | {made.__name__: made for made in _OF_INPUT}
-)
 API_VERSIONS = {
     **dict.fromkeys("ConfigMap LimitRange List Namespace Pod ResourceQuota Secret Service".split(), "v1"),
     **dict.fromkeys("DaemonSet Deployment ReplicaSet StatefulSet".split(), "apps/v1"),
@@ -44,35 +23,6 @@ API_VERSIONS = {
 }
 PODS = {"Pod": (), "CronJob": ("spec", "jobTemplate", "spec", "template")}
 METADATA = ("name", "namespace", "labels", "annotations")
-
-
-class _Loader(yaml.CSafeLoader):
-    pass
-
-
-def _value(loader: _Loader, name: str, node: yaml.MappingNode) -> Any:
-    return attrgetter(name)(_VALUES)(**loader.construct_mapping(node, deep=True))
-
-
-_Loader.add_multi_constructor("!", _value)
-
-
-def table(test: str, name: str) -> Any:
-    """Return the table of a test, by ``__file__`` and its name, with short names replaced by what they stand for."""
-    text = (Path(test).parent / "tables" / f"{name}.yaml").read_text(encoding="utf-8")
-    rows = yaml.load(text, _Loader)
-    short: dict[str, Any] = {}
-    for each, value in rows.pop("short", {}).items():
-        short[each] = _replaced(value, short)
-    return _replaced(rows, short)
-
-
-def _replaced(value: Any, short: Mapping[str, Any]) -> Any:
-    if isinstance(value, dict):
-        return {key: _replaced(one, short) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_replaced(one, short) for one in value]
-    return deepcopy(short.get(value, value)) if isinstance(value, str) else value
 
 
 def objects(written: Sequence[Any], namespace: str | None = None) -> list[Any]:

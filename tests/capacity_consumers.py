@@ -1,7 +1,5 @@
 """Consumers and nodes for tests of the planner, short enough for a table; and every placement of a few pods."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple

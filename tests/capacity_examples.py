@@ -1,14 +1,11 @@
 """Capacity plans made by hand, for the tests of what reports say of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app_tables import table
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.capacity.planned import (
@@ -23,6 +20,7 @@ from gpu_constructs.capacity.planned import (
     Seat,
     Stock,
 )
+from tables import beside
 
 GPU = "nvidia.com/gpu"
 GIB = 1024
@@ -69,7 +67,7 @@ def empty() -> Plan:
     return _plan()
 
 
-EXAMPLES: Mapping[str, Plan] = table(str(Path(__file__).parent / "capacity/examples"), "examples")
+EXAMPLES: Mapping[str, Plan] = beside(Path(__file__).parent / "capacity/examples", "examples")
 
 
 def one_gpu() -> Plan:

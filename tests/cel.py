@@ -3,8 +3,6 @@
 ``JSONPatch{...}`` and ``Object...{...}`` are types that only the API server has; here they are read as maps.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Mapping, Sequence

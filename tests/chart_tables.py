@@ -3,8 +3,6 @@
 ``python tests/chart_tables.py`` writes the tables of keys and of deviations into the page.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby

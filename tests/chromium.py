@@ -1,7 +1,5 @@
 """Drives a headless Chromium over the pipe of its DevTools protocol: no port, no driver, no package."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

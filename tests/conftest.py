@@ -1,7 +1,5 @@
 """What every test shares: an app in a folder of its own, readable snapshots, invariants on every object."""
 
-from __future__ import annotations
-
 import gc
 import re
 import sys
@@ -134,6 +132,12 @@ def keywords(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
+def expected(request: pytest.FixtureRequest) -> Any:
+    """Return the test's table where it holds what the test expects."""
+    return tables.table(request.function)
+
+
+@pytest.fixture
 def refused(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Return a check that functions refuse each row of the test's table, in its words."""
-    return partial(refusals.check_refused, request)
+    return partial(refusals.check_refused, request.function)

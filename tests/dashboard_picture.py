@@ -1,7 +1,5 @@
 """Draws the dashboard's layout from its JSON, as docs/images shows it: ``uv run python tests/dashboard_picture.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any

@@ -3,8 +3,6 @@
 A difference is explained by a row when one of its rules fits: the object, the field, both values and the conditions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What lies in dist/: clusters, their files in the order kubectl reads them, and the objects in each."""
 
-from __future__ import annotations
-
 import difflib
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The documents as data: their code blocks, their shell commands, their tables, their links."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

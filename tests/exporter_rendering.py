@@ -1,9 +1,8 @@
 """What an exporter renders, for tests of either of them."""
 
-import pytest
 from cdk8s import App, Chart, Testing
 
-from gpu_constructs import GpuConstructsError
+import refusals
 
 
 class Rendering:
@@ -21,10 +20,7 @@ class Rendering:
         return Testing.synth(chart)
 
     def refusal(self, **given):
-        with pytest.raises(GpuConstructsError) as refused:
-            self.made(**given)
-        assert str(refused.value).startswith("gpu/exporter: ")
-        return refused.value.problem
+        return refusals.refusal(self.made, **given).removeprefix("gpu/exporter: ")
 
     def find(self, kind, *, called="", **given):
         name = given.get("name", self.name) + called

@@ -1,7 +1,5 @@
 """What pods and roles have that a security list wants them not to have, read off manifests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

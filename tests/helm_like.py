@@ -1,7 +1,5 @@
 """Renders like Helm's of the charts in ``charts/``, which hold what the tests of the parity proof ask for."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Mapping

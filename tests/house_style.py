@@ -1,7 +1,5 @@
 """How each error of the library reads."""
 
-from __future__ import annotations
-
 from gpu_constructs import GpuConstructsError
 from gpu_constructs.errors import ValuesError
 

@@ -3,8 +3,6 @@
 Schemas see the shape of an object. What only the API server or a running cluster would say stands here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -17,6 +15,7 @@ import dist
 import schemas
 from gpu_constructs.kube import kinds, pod_security
 from gpu_constructs.kube.pod_specs import node_labels_required
+from tables import beside
 
 Manifest = Mapping[str, Any]
 
@@ -164,22 +163,7 @@ def _levels(manifest: Manifest) -> Iterator[str]:
                 yield f"states no Pod Security level to {mode}; has {level!r}"
 
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "completionMode": ("Indexed", "NonIndexed"),
-    "concurrencyPolicy": ("Allow", "Forbid", "Replace"),
-    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
-    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
-    "medium": ("", "Memory", "HugePages"),
-    "podManagementPolicy": ("OrderedReady", "Parallel"),
-    "protocol": ("TCP", "UDP", "SCTP"),
-    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
-    "volumeMode": ("Filesystem", "Block"),
-    "hostPath.type": ("", *"BlockDevice CharDevice Directory DirectoryOrCreate File FileOrCreate Socket".split()),
-    "seccompProfile.type": ("RuntimeDefault", "Localhost", "Unconfined"),
-    "strategy.type": ("Recreate", "RollingUpdate"),
-    "updateStrategy.type": ("RollingUpdate", "OnDelete"),
-    "spec.type": ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
-}
+_CHOICES = beside(__file__, "invariants")["choices"]
 
 
 def _choices(manifest: Manifest) -> Iterator[str]:

@@ -1,7 +1,5 @@
 """Two kernels of jsii in one process: one starts Node.js at once, and one only if a message needs it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Counts what Python does, in the place of the time that it takes: a busy machine changes the time only."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

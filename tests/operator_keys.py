@@ -7,8 +7,6 @@ tags, and exits 1 on a difference that nothing here explains. A folder is a char
 the custom resource definition states.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

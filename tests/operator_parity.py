@@ -10,8 +10,6 @@ too: the objects must be those of the folder's ``*.nohooks.crds.rendered.yaml``,
 It prints a line for each check, and exits with 1 when one fails or cannot be made.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import sys

@@ -1,7 +1,5 @@
 """What the pods of DevicePluginChart and ValidationBridge hold, option by option; docs/security.md says why."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -11,67 +9,21 @@ from cdk8s import App, Chart, Testing
 
 import invariants
 from gpu_constructs import (
-    Configs,
-    DevicePlugin,
     DevicePluginChart,
-    GpuFeatureDiscovery,
     Kubernetes,
-    MpsControlDaemon,
-    NodeFeatureDiscovery,
     PluginConfig,
     Sharing,
     Talos,
     ValidationBridge,
 )
-from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdTopologyUpdater, NfdWorker
 from held import held, rights
+from tables import beside
 
 Manifest = dict[str, Any]
 Rights = set[tuple[str, str]]
 
 TWO = {"exclusive": PluginConfig(), "shared": PluginConfig(sharing=Sharing.time_slicing(replicas=4))}
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "sharing=Sharing.time_slicing(...)": {"sharing": Sharing.time_slicing(replicas=4)},
-    "sharing=Sharing.mps(...)": {"sharing": Sharing.mps(replicas=4)},
-    "sharing=Sharing.mps(...), mps_control_daemon=MpsControlDaemon(host_pid=False)": {
-        "sharing": Sharing.mps(replicas=4),
-        "mps_control_daemon": MpsControlDaemon(host_pid=False),
-    },
-    'mig_strategy="single" or "mixed"': {"mig_strategy": "mixed"},
-    'mig_strategy="single" or "mixed", platform=Talos("1.12") or later': {
-        "mig_strategy": "mixed",
-        "platform": Talos("1.12"),
-    },
-    'device_list_strategy="volume-mounts"': {"device_list_strategy": "volume-mounts"},
-    'device_list_strategy="cdi-annotations" or "cdi-cri"': {"device_list_strategy": "cdi-cri"},
-    'device_list_strategy="cdi-annotations" or "cdi-cri", platform=Talos("1.13") or later': {
-        "device_list_strategy": "cdi-cri",
-        "platform": Talos("1.13"),
-    },
-    "config: flags.plugin.pass_device_specs=True": {
-        "config": PluginConfig.from_yaml("flags: {plugin: {passDeviceSpecs: true}}")
-    },
-    "config: imex.channel_ids=[0]": {"config": PluginConfig.from_yaml("imex: {channelIDs: [0]}")},
-    "config=Configs.named(...)": {"config": Configs.named(TWO, default="shared")},
-    "config=Configs.managed(...)": {"config": Configs.managed(TWO, default="shared")},
-    "device_plugin=DevicePlugin(host_network=True)": {"device_plugin": DevicePlugin(host_network=True)},
-    "gpu_feature_discovery=GpuFeatureDiscovery(vgpu=True)": {"gpu_feature_discovery": GpuFeatureDiscovery(vgpu=True)},
-    "node_feature_discovery: worker=NfdWorker(mount_features_d=True)": {
-        "node_feature_discovery": NodeFeatureDiscovery(worker=NfdWorker(mount_features_d=True))
-    },
-    "node_feature_discovery: worker=NfdWorker(mount_usr_src=True)": {
-        "node_feature_discovery": NodeFeatureDiscovery(worker=NfdWorker(mount_usr_src=True))
-    },
-    'node_feature_discovery: worker=NfdWorker(owner_refs=["node"])': {
-        "node_feature_discovery": NodeFeatureDiscovery(worker=NfdWorker(owner_refs=["node"]))
-    },
-    "node_feature_discovery: master=NfdMaster(replica_count=2)": {
-        "node_feature_discovery": NodeFeatureDiscovery(master=NfdMaster(replica_count=2))
-    },
-    "node_feature_discovery: topology_updater=NfdTopologyUpdater()": {
-        "node_feature_discovery": NodeFeatureDiscovery(topology_updater=NfdTopologyUpdater())
-    },
-}
+OPTIONS = beside(__file__, "option_rights")["options"]
 
 BRIDGES: Mapping[str, Mapping[str, Any]] = {
     'strategy="markers"': {},

@@ -1,7 +1,5 @@
 """Small problems of packing, their answers by trying everything, and what holds for every result."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import strategies as st

@@ -4,8 +4,6 @@
 when a difference is not explained by the chart's table of deviations, when a case crashes, or when there is none.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import traceback

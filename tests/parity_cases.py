@@ -1,7 +1,5 @@
 """The cases of a parity run: a chart's values beside what Helm rendered from them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

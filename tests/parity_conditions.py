@@ -1,7 +1,5 @@
 """What the rules of ``deviations`` ask: conditions of a difference in its context, and values that follow from it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ by name its number: what is left differs in truth.
 Source: NVIDIA/dcgm-exporter@3.3.6-3.4.2 and @4.5.3-4.8.2: deployment, etc, pkg/cmd/app.go.
 """
 
-from __future__ import annotations
-
 import copy
 import posixpath
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0: api/config/v1, cmd/*/main.go.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ differs in truth.
 Source: utkuozdemir/nvidia_gpu_exporter@v1.14.0: charts/nvidia-gpu-exporter, internal/app/app.go.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

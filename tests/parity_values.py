@@ -1,7 +1,5 @@
 """What of a chart's render is made of a value that this library drops with a warning."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What the pages of recipes have in common: programs that run, commands about what they make."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which nodes take a pod, by what decides it for DaemonSets: node labels and taints, never resources."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

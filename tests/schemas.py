@@ -1,7 +1,5 @@
 """Strict schema checks: built-in kinds per Kubernetes release, custom resources against their CRD."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass

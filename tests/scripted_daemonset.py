@@ -1,13 +1,10 @@
 """What a construct emits that runs a script from a ConfigMap on every node, part by part."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import pytest
 from cdk8s import App, Chart, Testing
 
-from gpu_constructs import GpuConstructsError
+import refusals
 from gpu_constructs.kube.config_map import sha256
 
 
@@ -26,9 +23,7 @@ class ScriptedDaemonSet:
         return Testing.synth(self.chart_with(**given))
 
     def refusal(self, **given: Any) -> str:
-        with pytest.raises(GpuConstructsError) as refused:
-            self.chart_with(**given)
-        return str(refused.value)
+        return refusals.refusal(self.chart_with, **given)
 
     def daemonset(self, **given: Any) -> dict[str, Any]:
         (found,) = (manifest for manifest in self.rendered(**given) if manifest["kind"] == "DaemonSet")

@@ -5,8 +5,6 @@ internal/pkg/rendermetrics, @3.3.6-3.4.2:pkg/dcgmexporter/pipeline.go;
 utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 

@@ -6,8 +6,6 @@ shape it has, the committed structure must be the reduced schema, and the tables
 those of the releases. It prints a line for each check, and exits with 1 when one fails or cannot be made.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -15,6 +13,8 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from tables import beside
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -30,47 +30,12 @@ from gpu_constructs.talos.config_patches import document_kinds, table
 from gpu_constructs.talos.gpu_node import TalosGpuNode
 from gpu_constructs.talos.installer import driver_version
 from gpu_constructs.talos.manifests import is_deletion
-from gpu_constructs.talos.options import KernelModule
 
 LINES = tuple(talos_structure.SOURCES)
 _TAINTS = [Taint(value="present"), Taint(key="dedicated", value="gpu", effect="NoExecute"), Taint(key="bare")]
-_EVERYTHING: dict[str, Any] = {
-    "kernel_module_type": "proprietary",
-    "branch": "lts",
-    "fabric_manager": True,
-    "extensions": ["iscsi-tools", "siderolabs/util-linux-tools"],
-    "extra_kernel_args": ["console=ttyS0", "-console"],
-    "kernel_modules": [KernelModule(name="nvidia", parameters=["NVreg_EnableGpuFirmware=0"])],
-    "sysctls": {"vm.nr_hugepages": "1024"},
-    "default_runtime": True,
-    "operator_validator": False,
-    "node_labels": {"gpu-model": "rtx-3090", "empty": ""},
-    "node_annotations": {"example.com/rack": "r 1: a#b"},
-    "taints": _TAINTS,
-    "installer_platform": "aws",
-    "secureboot": True,
-}
+_EVERYTHING = beside(__file__, "talos_schemas")["everything"]
 _DELETED = {"$patch": "delete"}
-_PATCHES = {
-    "v1alpha1": [
-        {"machine": {"nodeLabels": {"more": "1"}, "kubelet": {"extraConfig": {"topologyManagerPolicy": "restricted"}}}},
-        {
-            "machine": {
-                "files": [{"op": "create", "path": "/var/etc/x.conf", "permissions": 0o600, "content": "a\nb\n"}],
-                "nodeLabels": {"node.kubernetes.io/exclude-from-external-load-balancers": _DELETED},
-                "install": {"extensions": _DELETED},
-            }
-        },
-        {"machine": {"kernel": {"modules": [{"name": "old", **_DELETED}]}, "certSANs": ["a"]}},
-    ],
-    "multi-document": [
-        {"apiVersion": "v1alpha1", "kind": "KubeNodeConfig", "labels": {"more": "1"}},
-        {"apiVersion": "v1alpha1", "kind": "CRICustomizationConfig", "name": "metrics", "content": "[metrics]\n"},
-        {"apiVersion": "v1alpha1", "kind": "KubeNodeConfig", "labels": {"less": _DELETED}},
-        {"apiVersion": "v1alpha1", "kind": "KubeletConfig", "config": {"maxPods": 50}},
-        {"machine": {"certSANs": ["a"], "nodeLabels": _DELETED}, "cluster": {"externalCloudProvider": {}}},
-    ],
-}
+_PATCHES = beside(__file__, "talos_schemas")["patches"]
 # What the Go types beside the schemas have, of the tags in talos_structure.SOURCES: deprecated fields without
 # documentation, a kind without a schema, and the names under which two kinds are registered.
 _UNPUBLISHED_KEYS = {

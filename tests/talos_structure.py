@@ -7,8 +7,6 @@ DIR holds a copy of siderolabs/talos:pkg/machinery/config/schemas/config.schema.
 may hold anything. Beside it stand the names of all kinds of documents.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Nested Python objects from users: shared, recursive, too deep, or with invalid text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

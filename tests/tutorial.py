@@ -4,8 +4,6 @@
 written, and fails if the page shows anything else.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

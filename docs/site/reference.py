@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -182,16 +183,17 @@ def labels() -> str:
         "This page lists the keys that the library writes, selects or reads. A key that ends in `*` stands for all\n"
         "keys that begin with the part before it.",
     ]
-    for title, section in _sections().items():
+    for title, section in _keys()[0].items():
         rows = [(f"`{key}`", who, what) for key, (who, what) in section["keys"].items()]
         parts += [f"## {title}", section["text"], table(("key", "this library", "meaning"), rows)]
     return "\n\n".join(parts) + "\n"
 
 
-def _sections() -> dict[str, Any]:
+@cache
+def _keys() -> tuple[dict[str, Any], list[str]]:
+    """Return the sections of the page, and the texts of the form of a key that are something else."""
     sections: dict[str, Any] = yaml.safe_load(LABELS.read_text(encoding="utf-8"))
-    del sections["not listed"]
-    return sections
+    return sections, sections.pop("not listed").split()
 
 
 def keys_in(texts: Iterable[str]) -> Iterator[str]:
@@ -202,8 +204,8 @@ def keys_in(texts: Iterable[str]) -> Iterator[str]:
 
 def is_explained(key: str) -> bool:
     """Check whether the page explains a key, or the table states that it is something else."""
-    patterns = [re.escape(one).replace(r"\*", ".*") for each in _sections().values() for one in each["keys"]]
-    other = yaml.safe_load(LABELS.read_text(encoding="utf-8"))["not listed"].split()
+    sections, other = _keys()
+    patterns = [re.escape(one).replace(r"\*", ".*") for each in sections.values() for one in each["keys"]]
     return any(re.fullmatch(one, key) for one in (*patterns, *other))
 
 

@@ -24,10 +24,10 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.feature_discovery import chart_values as nfd_values
 from gpu_constructs.kube import durations, fields, placement
 from gpu_constructs.kube.update_strategy import UpdateStrategy
-from gpu_constructs.migration.chart import Reading, chart, check_installation
+from gpu_constructs.migration.chart import Reading, chart
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.migration.converters import update_strategy
-from gpu_constructs.migration.problems import Problems, reported_at_once
+from gpu_constructs.migration.problems import Installation, Problems, reported_at_once
 
 CHART = "nvidia-device-plugin"
 _ALWAYS = (placement.CRITICAL_ADDONS, placement.GPU_TAINT)
@@ -39,29 +39,20 @@ _Overrides = Mapping[str, tuple[str, Any]]
 
 
 @reported_at_once
-def chart_options(
-    values: Mapping[str, Any],
-    *,
-    release_name: str,
-    namespace: str,
-    version: str | versions.Unverified,
-    platform: Platform,
-    problems: Problems,
-) -> dict[str, Any]:
+def chart_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
     """Return the keywords of ``DevicePluginChart`` for Helm values.
 
     Raises:
         GpuConstructsError: A key that the Helm chart does not read, or a value that the chart or its programs would
             reject or ignore.
     """
-    check_installation(release_name, namespace, version, platform)
-    release = versions.release_of(versions.DEVICE_PLUGIN, version, "the device plugin")
+    release = versions.release_of(versions.DEVICE_PLUGIN, installation.version, "the device plugin")
     if isinstance(values, Mapping) and values.get("nfd", {}) is None:
         values = {**values, "nfd": nfd_values.WITHOUT_THE_OUTER_CHARTS}
     read = Reading(
         chart(CHART),
         values,
-        release=version.like if isinstance(version, versions.Unverified) else version,
+        release=installation.behaves_like,
         strict=problems,
         converters={
             "as said": lambda field, value: value,
@@ -79,22 +70,22 @@ def chart_options(
     served = partial(_served, release=release, has_plugin=plugin is not False, has_labeler=labeler is not False)
     config = _configs(read, served, has_mps=release.config_manager_survives_host_pid or not mps.host_pid)
     uses = _uses(config)
-    options = {"namespace": namespace, **read.options()}
+    options = {"namespace": installation.namespace, **read.options()}
     discovery = None
     if read.get("nfd.enabled", read.get("gfd.enabled", False)):
         discovery = nfd_values.node_feature_discovery(
             read,
-            release_name=release_name,
-            namespace=namespace,
+            release_name=installation.release_name,
+            namespace=installation.namespace,
             gpu_namespace=options["namespace"],
             release=release.node_feature_discovery,
         )
     options |= {
-        "name": _name(read, release_name, config),
-        "instance": release_name,
+        "name": _name(read, installation.release_name, config),
+        "instance": installation.release_name,
         "config": config,
-        "device_plugin": _sufficient(read, "securityContext", plugin, uses, platform),
-        "gpu_feature_discovery": _sufficient(read, "gfd.securityContext", labeler, uses, platform),
+        "device_plugin": _sufficient(read, "securityContext", plugin, uses, installation.platform),
+        "gpu_feature_discovery": _sufficient(read, "gfd.securityContext", labeler, uses, installation.platform),
         # The affinity of the Helm chart always selects the labels of a Node Feature Discovery.
         "node_feature_discovery": discovery or "external",
         "mps_control_daemon": mps,

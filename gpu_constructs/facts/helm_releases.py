@@ -56,7 +56,7 @@ def releases(manifest: Manifest, named: Named) -> Iterator[Release]:
     if kind_of(manifest) == HELM_RELEASE:
         target = spec.get("targetNamespace")
         name = spec.get("releaseName") or "-".join(str(one) for one in (target, name_of(manifest)) if one)
-        chart, home = _chart_of_flux(manifest, named), str(target or namespace_of(manifest))
+        chart, home = chart_of_flux(manifest, named), str(target or namespace_of(manifest))
         yield _release((chart, str(name), home), ("spec",), spec, ("valuesFrom",), "values")
     elif kind_of(manifest) == APPLICATION:
         many = spec.get("sources")
@@ -101,13 +101,8 @@ def _release(
     return Release(*names, (*place, key), mapping(read), unread, problem)
 
 
-def _chart_of_flux(manifest: Manifest, named: Named) -> str:
-    """Return the chart name of a HelmRelease of Flux, from its chart template or its source object.
-
-    Args:
-        manifest: HelmRelease.
-        named: Function that returns the object with a kind, namespace and name.
-    """
+def chart_of_flux(manifest: Manifest, named: Named) -> str:
+    """Return the chart name of a HelmRelease, from its chart template or from the source object that it names."""
     spec = at(manifest, "spec")
     reference = mapping(spec.get("chartRef"))
     kind, home = str(reference.get("kind")), str(reference.get("namespace") or namespace_of(manifest))

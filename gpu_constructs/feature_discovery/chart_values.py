@@ -29,10 +29,10 @@ from gpu_constructs.feature_discovery.node_feature_discovery import (
     NodeFeatureDiscovery,
 )
 from gpu_constructs.kube import fields, plain_data
-from gpu_constructs.migration.chart import Reading, chart, check_installation
+from gpu_constructs.migration.chart import Reading, chart
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.migration.converters import Converter, update_strategy
-from gpu_constructs.migration.problems import Problems, reported_at_once
+from gpu_constructs.migration.problems import Installation, Problems, reported_at_once
 
 _CHART, _ALIAS = "node-feature-discovery", "nfd"
 _KEYWORD = "node_feature_discovery"
@@ -168,34 +168,26 @@ def _drop_what_is_skipped(read: Reading, component: str) -> None:
 
 
 @reported_at_once
-def own_chart_options(
-    values: Mapping[str, Any],
-    *,
-    release_name: str,
-    namespace: str,
-    version: str | versions.Unverified,
-    problems: Problems,
-) -> dict[str, Any]:
+def own_chart_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
     """Return the keywords of ``NodeFeatureDiscoveryChart`` for the values of the chart of Node Feature Discovery.
 
     Raises:
         GpuConstructsError: A misspelled key, or a value that the Helm chart or its programs would reject.
     """
-    check_installation(release_name, namespace, version)
-    release = versions.release_of(versions.NODE_FEATURE_DISCOVERY, version, "Node Feature Discovery")
+    release = versions.release_of(versions.NODE_FEATURE_DISCOVERY, installation.version, "Node Feature Discovery")
     fields.of_type("values", values, Mapping[str, Any])
     read = Reading(
         chart(_CHART, own_releases="node_feature_discovery"),
         {_ALIAS: _laid(WITHOUT_THE_OUTER_CHARTS, values)},
-        release=version.like if isinstance(version, versions.Unverified) else version,
+        release=installation.behaves_like,
         strict=problems.below(_ALIAS),
         converters=CONVERTERS,
     )
     made = node_feature_discovery(
         read,
-        release_name=release_name,
-        namespace=namespace,
-        gpu_namespace=namespace,
+        release_name=installation.release_name,
+        namespace=installation.namespace,
+        gpu_namespace=installation.namespace,
         release=release,
         is_own_chart=True,
     )
@@ -203,7 +195,7 @@ def own_chart_options(
         raise GpuConstructsError(
             "values must enable one of master, worker, gc and topologyUpdater, got none. Set enable: true for one"
         )
-    return {"namespace": namespace, "instance": release_name, "node_feature_discovery": made}
+    return {"namespace": installation.namespace, "instance": installation.release_name, "node_feature_discovery": made}
 
 
 def _laid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import yaml
 
 from gpu_constructs.catalog import versions
-from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.migration.chart_values import Key, Values
@@ -249,17 +248,3 @@ def full_name(release_name: str, name: str) -> str:
             f"release_name must have at most {_LONGEST_RELEASE_NAME} characters, like in Helm, got {release_name!r}"
         )
     return (release_name if name in release_name else f"{release_name}-{name}")[:63].rstrip("-")
-
-
-def check_installation(
-    release_name: object, namespace: object, version: object, platform: object = DEFAULT_PLATFORM
-) -> None:
-    """Raise if an argument of ``from_helm_values`` other than the values has the wrong type."""
-    for name, got, kind in (
-        ("release_name", release_name, str),
-        ("namespace", namespace, str),
-        ("version", version, str | versions.Unverified),
-        ("platform", platform, Platform),
-    ):
-        fields.of_type(name, got, kind)
-    fields.dns_subdomain("release_name", str(release_name))

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
+from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.catalog.versions import Unverified
 from gpu_constructs.errors import GpuConstructsError, ValuesError, warn
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.plain_data import below, shown
@@ -193,13 +195,43 @@ def _known(path: str, paths: Mapping[str, int]) -> str:
     return max(around, key=len, default="")
 
 
-def reported_at_once(options_of: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Decorate a function that reads Helm values.
+class Installation(NamedTuple):
+    """The arguments of ``from_helm_values`` that describe the Helm release.
 
-    It then raises all problems at once, and has the parameter ``strict``.
+    Attributes:
+        release_name: Name of the Helm release.
+        namespace: Namespace of the Helm release.
+        version: Release of the program that the chart installs.
+        platform: Platform of the cluster.
+    """
+
+    release_name: str
+    namespace: str
+    version: str | Unverified
+    platform: Platform = DEFAULT_PLATFORM
+
+    @property
+    def behaves_like(self) -> str:
+        """Supported release whose chart reads the values in the same way."""
+        return self.version.like if isinstance(self.version, Unverified) else self.version
+
+    def check(self) -> None:
+        """Raise if an argument has the wrong type, or if the name is not possible in Kubernetes."""
+        kinds = {"release_name": str, "namespace": str, "version": str | Unverified, "platform": Platform}
+        for name, kind in kinds.items():
+            fields.of_type(name, getattr(self, name), kind)
+        fields.dns_subdomain("release_name", self.release_name)
+
+
+def reported_at_once(
+    options_of: Callable[[Any, Installation, Problems], dict[str, Any]],
+) -> Callable[..., dict[str, Any]]:
+    """Decorate a function so that it raises all problems of Helm values at once.
+
+    The decorated function has the parameter ``strict`` and the attributes of ``Installation`` as parameters.
 
     Args:
-        options_of: Function that adds the problems of the values to its parameter ``problems``.
+        options_of: Function that adds the problems of the values to its last argument.
     """
 
     @wraps(options_of)
@@ -208,7 +240,9 @@ def reported_at_once(options_of: Callable[..., dict[str, Any]]) -> Callable[...,
         problems = Problems(values, strict=strict)
         options: dict[str, Any] = {}
         with problems.raised():
-            options = options_of(values, problems=problems, **given)
+            installation = Installation(**given)
+            installation.check()
+            options = options_of(values, installation, problems)
         return options
 
     return wrapper

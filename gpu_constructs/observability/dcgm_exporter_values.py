@@ -11,15 +11,14 @@ from functools import partial
 from typing import Any
 
 from gpu_constructs.catalog import versions
-from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import container_security, fields, placement
 from gpu_constructs.kube.resources import container_resources
 from gpu_constructs.kube.update_strategy import UpdateStrategy
-from gpu_constructs.migration.chart import Reading, chart, check_installation
+from gpu_constructs.migration.chart import Reading, chart
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.migration.converters import relabelings, resources
-from gpu_constructs.migration.problems import Problems, reported_at_once
+from gpu_constructs.migration.problems import Installation, Problems, reported_at_once
 from gpu_constructs.migration.programs import Mount, entries, mounts_of, taken_over
 from gpu_constructs.observability import daemonset as pods
 from gpu_constructs.observability.dcgm_program_values import (
@@ -45,27 +44,18 @@ _CONTROL_PLANE = placement.Toleration(
 
 
 @reported_at_once
-def exporter_options(
-    values: Mapping[str, Any],
-    *,
-    release_name: str,
-    namespace: str,
-    version: str | versions.Unverified,
-    platform: Platform,
-    problems: Problems,
-) -> dict[str, Any]:
+def exporter_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
     """Return the keyword arguments of ``DcgmExporter`` that have the same effect as the Helm values.
 
     Raises:
         GpuConstructsError: If the chart does not read a key, if the chart or the exporter would reject or ignore a
             value, or if this library does not support the value.
     """
-    check_installation(release_name, namespace, version, platform)
-    release = versions.release_of(versions.DCGM_EXPORTER, version, "the DCGM exporter")
+    release = versions.release_of(versions.DCGM_EXPORTER, installation.version, "the DCGM exporter")
     read = Reading(
         chart(CHART),
         values,
-        release=release.behaves_like,
+        release=installation.behaves_like,
         strict=problems,
         converters=CONVERTERS,
         each={"relabelings": relabelings(Relabeling)},
@@ -73,7 +63,7 @@ def exporter_options(
     flag_values, env = program(read)
     security = _security_context(read)
     tolerated = [_CONTROL_PLANE] if "tolerations" not in read and of_chart(read).chart_hardens else []
-    options = {"namespace": namespace, "tolerations": tolerated, **read.options()}
+    options = {"namespace": installation.namespace, "tolerations": tolerated, **read.options()}
     is_dumping = read.said.get("debug_dump", ("", read.get("debugDump.enabled", False)))[1]
     given, unused = _mounts(read)
     exported, own_mount = listed_metrics(
@@ -86,8 +76,8 @@ def exporter_options(
     mapping = _pod_mapping(read)
     tls = _tls(read)
     options |= {
-        "name": read.name(release_name, CHART, 63 - len("-web-config"), fields.dns_label),
-        "instance": release_name,
+        "name": read.name(installation.release_name, CHART, 63 - len("-web-config"), fields.dns_label),
+        "instance": installation.release_name,
         "metrics": exported,
         "pod_mapping": mapping,
         "port": _port(read, flag_values, options.get("port", 9400)),

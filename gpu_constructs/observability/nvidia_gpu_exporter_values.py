@@ -10,12 +10,11 @@ from functools import partial
 from typing import Any
 
 from gpu_constructs.catalog import versions
-from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.env import EnvValue
-from gpu_constructs.migration.chart import Reading, chart, check_installation
+from gpu_constructs.migration.chart import Reading, chart
 from gpu_constructs.migration.converters import checked, relabelings, variable
-from gpu_constructs.migration.problems import Problems, reported_at_once
+from gpu_constructs.migration.problems import Installation, Problems, reported_at_once
 from gpu_constructs.migration.programs import arguments, entries, mounts_of, taken_over
 from gpu_constructs.observability.exporter_options import ExporterService
 from gpu_constructs.observability.nvidia_gpu_exporter_pod import (
@@ -36,27 +35,18 @@ _BACKENDS: Mapping[str, Backend] = {"exec": "nvidia-smi", "nvml": "nvml"}
 
 
 @reported_at_once
-def exporter_options(
-    values: Mapping[str, Any],
-    *,
-    release_name: str,
-    namespace: str,
-    version: str | versions.Unverified,
-    platform: Platform,
-    problems: Problems,
-) -> dict[str, Any]:
+def exporter_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
     """Return the keywords of ``NvidiaGpuExporter`` with the same meaning as the Helm values.
 
     Raises:
         GpuConstructsError: If the chart does not read a key, or if the chart or the exporter would reject or ignore a
             value.
     """
-    check_installation(release_name, namespace, version, platform)
-    release = versions.release_of(versions.NVIDIA_GPU_EXPORTER, version, "nvidia_gpu_exporter")
+    release = versions.release_of(versions.NVIDIA_GPU_EXPORTER, installation.version, "nvidia_gpu_exporter")
     read = Reading(
         chart(NAME),
         values,
-        release=release.behaves_like,
+        release=installation.behaves_like,
         strict=problems,
         converters={"backend": _backend, "telemetry path": checked(check_telemetry_path)},
         each={"relabelings": relabelings(Relabeling), "variables": _variable},
@@ -70,9 +60,9 @@ def exporter_options(
         "node_selector": _OS,
         **read.options(),
         **collection,
-        "name": read.name(release_name, NAME, LONGEST_NAME, fields.dns_label),
-        "instance": release_name,
-        "namespace": namespace,
+        "name": read.name(installation.release_name, NAME, LONGEST_NAME, fields.dns_label),
+        "instance": installation.release_name,
+        "namespace": installation.namespace,
         "query_field_names": _queried(read, backend),
         "query_field_names_exclude": _left_out(read, backend),
         "volumes": taken_over(read, *given),
@@ -82,7 +72,7 @@ def exporter_options(
     }
     _check_port(read, options.get("port", 9835))
     image = read.image(release.version)
-    if image not in (None, pod_image(release, backend, is_verified=isinstance(version, str))):
+    if image not in (None, pod_image(release, backend, is_verified=isinstance(installation.version, str))):
         options["image"] = image
     return options
 

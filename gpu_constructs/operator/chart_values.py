@@ -8,8 +8,7 @@ from typing import Any
 from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.kube import credentials, plain_data
-from gpu_constructs.migration.chart import check_installation
-from gpu_constructs.migration.problems import Problems, reported_at_once
+from gpu_constructs.migration.problems import Installation, Problems, reported_at_once
 from gpu_constructs.operator import chart_keys, options, values_rules
 from gpu_constructs.operator import values as operator_values
 
@@ -17,23 +16,14 @@ _WAY_OUT = "use a Secret key of the chart, such as driver.secretEnv"
 
 
 @reported_at_once
-def chart_values(
-    values: Mapping[str, Any],
-    *,
-    release_name: str,
-    namespace: str,
-    version: str | versions.Unverified,
-    platform: Platform,
-    problems: Problems,
-) -> dict[str, Any]:
+def chart_values(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
     """Return the keywords of ``GpuOperator`` with the same meaning as the Helm values.
 
     Raises:
         GpuConstructsError: A misspelled key, a value that the chart or the operator would reject, or a credential in
             plain text.
     """
-    check_installation(release_name, namespace, version, platform)
-    release = options.release_for(version, platform)
+    release = options.release_for(installation.version, installation.platform)
     kept: Any = plain_data.plain("values", values, may_be_none=True)
     for problem in list(chart_keys.problems_of(kept, release)):
         problems.refuse(problem.path, problem.message, is_ignored=problem.is_ignored)
@@ -43,9 +33,9 @@ def chart_values(
         problems.refuse(path, credential.refusal(place, _WAY_OUT).problem)
         kept = plain_data.without(kept, path)
     return {
-        "release_name": release_name,
-        "namespace": namespace,
-        "values": _without_contradictions(kept, release, platform, problems),
+        "release_name": installation.release_name,
+        "namespace": installation.namespace,
+        "values": _without_contradictions(kept, release, installation.platform, problems),
     }
 
 

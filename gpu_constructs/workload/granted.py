@@ -14,7 +14,8 @@ from cdk8s import ApiObject, ApiObjectMetadata, JsonPatch
 from constructs import Construct, IConstruct, IValidation
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.facts.readable import at, namespace_of
+from gpu_constructs.facts.helm_releases import chart_of_flux
+from gpu_constructs.facts.readable import namespace_of
 from gpu_constructs.tree.held_apps import hold
 from gpu_constructs.tree.manifest import GRANTS, Manifest, in_order, patched
 from gpu_constructs.workload.gpu_allocation import resource_claim_template
@@ -41,13 +42,13 @@ def with_chart(access: ManifestAccess, target: ApiObject) -> ManifestAccess:
     """
     if target.kind != "HelmRelease":
         return access
-    made = target.to_json()
-    reference = at(made, "spec.chartRef")
-    home, named = reference.get("namespace") or namespace_of(made), (reference.get("kind"), reference.get("name"))
-    each = target.node.root.node.find_all() if reference else ()
-    sources = (one.to_json() for one in each if isinstance(one, ApiObject) and (one.kind, one.name) == named)
-    found = next((at(one, "spec") for one in sources if namespace_of(one) == home), {})
-    return replace(access, chart=found.get("url") or found.get("chart"))
+
+    def named(kind: str, home: str, name: object) -> Mapping[str, Any] | None:
+        each = (one for one in target.node.root.node.find_all() if isinstance(one, ApiObject))
+        sources = (one.to_json() for one in each if (one.kind, one.name) == (kind, name))
+        return next((one for one in sources if namespace_of(one) == home), None)
+
+    return replace(access, chart=chart_of_flux(target.to_json(), named))
 
 
 class Granted(ApiObject):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app_tables import objects, table
+from app_tables import objects
 from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand.consumers import consumers
@@ -10,32 +10,10 @@ from gpu_constructs.capacity.demand.copies import kinds
 from gpu_constructs.capacity.demand.present import uncounted
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.kube import pod_specs
+from tables import beside
 
-EXAMPLES = table(__file__, "demand")
-USUAL = {
-    "subject": 0,
-    "copies": 1,
-    "least_copies": 0,
-    "pods_each": 1,
-    "surge": 0,
-    "surge_is_needed": False,
-    "surge_together": 1,
-    "is_gang": False,
-    "starts_with": None,
-    "is_stopped": False,
-    "refused": "",
-    "priority": 0,
-    "preempts": True,
-    "is_for_each_node": False,
-    "most_per_node": None,
-    "vram_mib": None,
-    "typical_vram_mib": None,
-    "most_asked": {},
-    "choices": [],
-    "quotas": [],
-    "where": {},
-    "notes": [],
-}
+EXAMPLES = beside(__file__, "demand")
+USUAL = beside(__file__, "capacity_demand")["usual"]
 PLACES = ("nodeSelector", "tolerations", "nodeName", "runtimeClassName")
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app_tables import table
 from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.eligibility import Eligibility, vram_refusal
 from gpu_constructs.capacity.planned import Device, NodeOffer
+from tables import beside
 
 GPU = "nvidia.com/gpu"
 
@@ -34,7 +34,7 @@ def unknown_labels(one, node):
     return Eligibility([one], [node]).unknown_labels(0, 0)
 
 
-TABLES = table(__file__, "eligibility")
+TABLES = beside(__file__, "eligibility")
 
 
 def spec_of(row):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from app_tables import table
 from gpu_constructs import Configs, DevicePluginChart, Flags, GpuConstructsWarning, Kubernetes, plan_capacity
 from gpu_constructs.capacity.node_labels import labels_of
 from gpu_constructs.capacity.supply import node_offers
@@ -14,10 +13,11 @@ from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.facts.provided import GpuOffer, Provided
 from gpu_constructs.feature_discovery import manifests as nfd
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdWorker, NodeFeatureDiscovery
+from tables import beside
 
 GPU = "nvidia.com/gpu"
 RTX, A100 = "NVIDIA GeForce RTX 5070 Ti", "NVIDIA A100-SXM4-40GB"
-OFFERS, LABELS = table(__file__, "offers"), table(__file__, "labels")
+OFFERS, LABELS = beside(__file__, "offers"), beside(__file__, "labels")
 
 
 def in_words(device):
@@ -89,13 +89,8 @@ def test_mig_devices_with_attributes_have_the_resource_names_of_the_release(app)
         assert any("omits the attributes of 1g.10gb+me" in note for note in offer.notes) is is_noted
 
 
-def test_a_stated_mig_strategy_overrides_an_external_file(app):
-    for strategy, allocatable in [
-        ("single", {GPU: 14}),
-        ("mixed", {"nvidia.com/mig-1g.5gb": 14}),
-        ("none", {GPU: 2}),
-        (None, {"nvidia.com/mig-1g.5gb": 14}),
-    ]:
+def test_a_stated_mig_strategy_overrides_an_external_file(app, rows):
+    for strategy, allocatable in rows:
         flags = Flags(mig_strategy=strategy) if strategy else None
         with pytest.warns(GpuConstructsWarning, match="config-manager"):
             chart = DevicePluginChart(
@@ -109,12 +104,8 @@ def test_a_stated_mig_strategy_overrides_an_external_file(app):
         assert ("nvidia.com/mig-*" in chart.provides.gpu_resources) is (strategy in (None, "mixed"))
 
 
-def test_more_mps_clients_than_an_old_gpu_serves_need_a_newer_board():
-    for node, replicas, is_noted in [
-        (GpuNode(name="n", gpu_model=RTX), 48, False),
-        (GpuNode(name="n", vram="24Gi"), 16, False),
-        (GpuNode(name="n", vram="24Gi"), 17, True),
-    ]:
+def test_more_mps_clients_than_an_old_gpu_serves_need_a_newer_board(rows):
+    for node, replicas, is_noted in rows:
         offer = the_offer(node, Provided(gpu_offers=[GpuOffer(sharing=Sharing.mps(replicas=replicas))]))
         assert offer.allocatable == {GPU: replicas}
         assert any("its GPUs have compute capability 7.5 or more" in note for note in offer.notes) is is_noted

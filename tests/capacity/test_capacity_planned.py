@@ -2,12 +2,12 @@
 
 import pytest
 
-from app_tables import table
 from capacity_consumers import GPU, daemons, gpus, job, node, planned, texts, wants
 from gpu_constructs.capacity import device_memory, room_beside
 from gpu_constructs.capacity.planned import Device
+from tables import beside
 
-CASES = table(__file__, "planned")
+CASES = beside(__file__, "planned")
 
 
 def consumer_of(given):

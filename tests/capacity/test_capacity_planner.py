@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 
@@ -16,14 +14,12 @@ from capacity_consumers import (
     gpus,
     groups_on,
     hosts,
-    job,
     node,
     planned,
     texts,
     wants,
 )
 from depth import at_depth
-from gpu_constructs.capacity.consumer import QuotaShare
 from gpu_constructs.capacity.packing import solver
 from gpu_constructs.capacity.planned import Device
 from gpu_constructs.capacity.planner import plan_capacity
@@ -353,37 +349,8 @@ def check_conflicts(plan, consumers, met):
 HUGE = 10**9
 
 
-def test_a_plan_handles_very_large_numbers():
-    for consumers, nodes, _what in [
-        ([wants(copies=HUGE)], [node("n", gpus(8))], "replicas"),
-        ([wants("a"), job("b", copies=HUGE, pods_each=3, is_gang=True)], [node("n", gpus(8))], "gangs"),
-        (
-            [
-                job(
-                    "b",
-                    copies=HUGE,
-                    pods_each=3,
-                    is_gang=True,
-                    quotas=(QuotaShare(quota="q", resource=GPU, hard=7, takes=1),),
-                )
-            ],
-            [node("n", gpus(8))],
-            "gangs under a quota",
-        ),
-        ([wants(copies=HUGE, most_per_node=1)], [node("n", gpus(8), count=10**6)], "nodes"),
-        ([job("a", copies=HUGE), daemons("d")], [node("n", gpus(8), count=10**6)], "daemons"),
-        ([wants("a", 4_000, vram_mib=4_000, copies=50)], [node("n", gpus(8, 16_303))], "slices"),
-        ([wants("a", 3, copies=HUGE), job("b", 2, copies=HUGE)], [node("n", gpus(8, 16_303))], "both"),
-        ([wants(copies=10**6 + 1)], [node("pool", gpus(8, 2), count=10**6)], "pods of a million nodes"),
-        (
-            [
-                wants(name, size, vram_mib=size, copies=HUGE)
-                for name, size in zip("abc", (300, 700, 1_100), strict=True)
-            ],
-            [node("n", gpus(2, 16_303, 16_303), count=10**6)],
-            "sizes",
-        ),
-    ]:
+def test_a_plan_handles_very_large_numbers(rows):
+    for consumers, nodes, _what in rows:
         check(planned(consumers, nodes), consumers, nodes)
 
 

@@ -1,12 +1,13 @@
 import pytest
 
-from app_tables import objects, table
+from app_tables import objects
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.kube.placement import Taint
+from tables import beside
 
-EXAMPLES = table(__file__, "plans")
+EXAMPLES = beside(__file__, "plans")
 
 
 def node_of(given):

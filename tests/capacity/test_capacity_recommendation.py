@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app_tables import table
 from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.recommendation import recommend_sharing
 from gpu_constructs.capacity.vram import worst_mib
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.errors import GpuConstructsError
+from tables import beside
 
 GIB = 1024
 
@@ -67,7 +67,7 @@ def shares(found):
     return f"{sharing.strategy} x {sharing.replicas}{unit}{' renamed' if sharing.rename_by_default else ''}"
 
 
-TABLE = table(__file__, "recommendations")
+TABLE = beside(__file__, "recommendations")
 GROUPS = {name: [pods(**one) for one in group] for name, group in TABLE["groups"].items()}
 SEED, ONE_5070_TI = GROUPS["SEED"], TABLE["boards"]["5070"]
 WORD = re.compile(r"(?P<name>[a-z]+)(:(?P<gib>[0-9.]+))?([*](?P<copies>[0-9]+))?(@(?P<gpus>[0-9]+))?(?P<more>[~^%]*)")
@@ -140,14 +140,8 @@ def test_manifests_and_consumers_give_the_same_recommendation():
     assert found.mode == "vram-units"
 
 
-def test_the_scheduling_of_a_runtime_class_counts():
-    runtime_class = {
-        "apiVersion": "node.k8s.io/v1",
-        "kind": "RuntimeClass",
-        "metadata": {"name": "nvidia"},
-        "handler": "nvidia",
-        "scheduling": {"nodeSelector": {"team": "red"}},
-    }
+def test_the_scheduling_of_a_runtime_class_counts(keywords):
+    runtime_class = keywords
     workload = deployment("a", runtimeClassName="nvidia", replicas=3)
     assert only(ONE_5070_TI, [workload, runtime_class]).workloads == ()
     assert only(ONE_5070_TI, [workload]).workloads == ("ai/a",)

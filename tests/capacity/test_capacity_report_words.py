@@ -6,6 +6,7 @@ import capacity_examples as examples
 from gpu_constructs.capacity.planned import Problem
 from gpu_constructs.capacity.report import words
 from gpu_constructs.capacity.report.verdict import verdict
+from tables import cases
 
 SHARED = "Memory is safe: it suffices for any pods that can share a device."
 NOT_SHARED = "No two pods share a device. The memory of some devices is not known."
@@ -34,13 +35,8 @@ def silent(plan, *indices):
     return replace(plan, consumers=changed)
 
 
-def test_safe_memory_has_sentences_for_shared_and_unshared_devices():
-    for devices, says in (
-        ([{"slots": 5}], SHARED),
-        ([{"slots": 1}, {"slots": 2}], SHARED),
-        ([{"slots": 1}, {"slots": 1}], "Memory is safe: no two pods share a device."),
-        ([{"slots": 1}, {"slots": 1, "vram_mib": None}], NOT_SHARED),
-    ):
+def test_safe_memory_has_sentences_for_shared_and_unshared_devices(rows):
+    for devices, says in rows:
         assert memory_of(on_boards(*devices)).text == says
     alone = on_boards({"vram_mib": None})
     assert memory_of(replace(alone, consumers=alone.consumers[:1])).text == NOT_SHARED
@@ -50,40 +46,20 @@ def test_safe_memory_has_sentences_for_shared_and_unshared_devices():
     assert memory_of(replace(empty, consumers=unplaced)).text == "Memory is safe: no two pods share a device."
 
 
-def test_unknown_memory_is_attributed_to_pods_or_boards():
-    for device, is_silent, says in (
-        ({}, True, SILENT),
-        ({}, False, SILENT),
-        ({"vram_mib": None}, False, BLANK),
-        ({"vram_mib": None}, True, f"{SILENT}, and {BLANK}"),
-    ):
+def test_unknown_memory_is_attributed_to_pods_or_boards(rows):
+    for device, is_silent, says in rows:
         said = memory_of(on_boards(device, vram="unknown", has_unknown=is_silent))
         assert said == ("unknown", f"Memory is not known: {says}.")
 
 
-def test_whether_memory_can_run_out_is_a_sentence():
-    for vram, level, begins in [
-        ("safe", "good", "Memory is safe"),
-        ("depends", "warn", "Memory depends on the placement"),
-        ("overcommitted", "bad", "Memory does not suffice"),
-        ("undecided", "unknown", "Memory may run out"),
-    ]:
+def test_whether_memory_can_run_out_is_a_sentence(rows):
+    for vram, level, begins in rows:
         said = memory_of(replace(examples.one_gpu(), vram=vram))
         assert (said.level, said.text.startswith(begins)) == (level, True)
 
 
-def test_whether_it_fits_is_a_sentence():
-    for always, everything, says in [
-        ("yes", "yes", "Everything fits: every pod has a place at once."),
-        ("yes", "no", "Everything fits, but not at once: 1 of 9 pods waits."),
-        ("yes", "undecided", "The long-running pods fit. It is unknown whether all pods fit at once."),
-        ("no", "no", "Does not fit: not even the long-running pods have a place."),
-        (
-            "undecided",
-            "no",
-            "Undecided: the search found no place for all long-running pods, and no proof that none exists.",
-        ),
-    ]:
+def test_whether_it_fits_is_a_sentence(rows):
+    for always, everything, says in rows:
         plan = replace(examples.waiting(), always_fits=always, all_fits=everything)
         assert verdict(plan)[0].text == says
 
@@ -151,13 +127,7 @@ def test_pods_without_a_budget_are_not_shown_as_zero_memory():
     assert [amount for _, amount in words.amounts(plan, free)] == ["0 MiB (0 %)", "0 MiB (0 %)", "?"]
 
 
-@pytest.mark.parametrize(
-    ("together", "has", "says"),
-    [
-        (24576, 24564, "need 24576 MiB, but NVIDIA GeForce RTX 5070 Ti has 24564 MiB"),
-        (30720, 24564, "need 30.0 GiB, but NVIDIA GeForce RTX 5070 Ti has 24.0 GiB"),
-    ],
-)
+@cases
 def test_a_conflict_of_similar_amounts_is_stated_in_mib(together, has, says):
     plan = examples.one_gpu()
     assert says in words.conflict(plan, replace(plan.conflicts[0], together_mib=together, vram_mib=has))

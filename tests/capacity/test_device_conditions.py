@@ -4,8 +4,6 @@
 three numbers. That these three read and order as those of Kubernetes do is not shown, nor what a node publishes.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app_tables import objects, table
+from app_tables import objects
 from gpu_constructs import (
     EnvValue,
     External,
@@ -17,8 +17,9 @@ from gpu_constructs import (
 from gpu_constructs.catalog.platforms import Kubernetes
 from gpu_constructs.checks.references import references_exist
 from gpu_constructs.facts.app import Facts
+from tables import beside, cases
 
-NAMING = table(__file__, "references")["what nothing in the app makes is a warning"]
+NAMING = beside(__file__, "references")["what nothing in the app makes is a warning"]
 (NAMES_A_SECRET,) = objects(
     [{"kind": "Pod", "pod": {"containers": [], "imagePullSecrets": [{"name": "hugging-face"}]}}], "team"
 )
@@ -46,19 +47,7 @@ def test_a_declaration_for_another_namespace_does_not_apply(app, declared):
     assert len(found(NAMES_A_SECRET, External(app, "existing", secrets=[declared]))) == 1
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"secrets": ["Not A Name"]}, "secrets must be a DNS subdomain"),
-        ({"config_maps": ["Team/a"]}, "config_maps must be a DNS label"),
-        ({"service_accounts": ["a/"]}, "service_accounts must be a DNS subdomain"),
-        (
-            {"priority_classes": ["team/a"]},
-            "priority_classes must be names without a namespace, because PriorityClasses are cluster-scoped",
-        ),
-        ({"secrets": "hugging-face"}, "secrets must be a list"),
-    ],
-)
+@cases
 def test_an_invalid_name_is_rejected(app, given, problem):
     with pytest.raises(GpuConstructsError) as refused:
         External(app, "existing", **given)

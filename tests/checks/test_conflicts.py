@@ -1,7 +1,5 @@
 """Contradictions between two constructs of an app."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest
@@ -25,7 +23,6 @@ from gpu_constructs import (
     NvidiaGpuExporter,
     NvidiaRuntimeClass,
     PluginConfig,
-    PodMapping,
     PowerLimit,
     Sharing,
     SynthesisError,
@@ -38,6 +35,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.errors import GpuConstructsWarning
 from gpu_constructs.kube.annotations import COLLECTOR_INJECTION
+from tables import cases
 
 
 @pytest.fixture
@@ -186,13 +184,9 @@ EXTERNAL = {"node_feature_discovery": "external"}
 POOLS = {"node_selector": {"pool": "a"}}, {"node_selector": {"pool": "b"}}
 
 
-def test_plugin_charts_for_different_nodes_have_one_finding_about_shared_objects(app):
+def test_plugin_charts_for_different_nodes_have_one_finding_about_shared_objects(app, expected):
     charts(app, *POOLS)
-    assert problems_of(app) == [
-        "two: emits 25 objects that one emits too, such as ConfigMap 'nvidia-device-plugin-config'. Pass one "
-        "GpuNamespace to both, node_feature_discovery='external' to the second, one NvidiaRuntimeClass to both, "
-        "another name= to the second"
-    ]
+    assert problems_of(app) == expected
 
 
 @pytest.mark.parametrize(
@@ -275,23 +269,16 @@ def by_default(app):
     TalosGpuNode(app, "node", platform=Talos("1.12"), default_runtime=True)
 
 
-def test_a_default_runtime_bypasses_the_policy_on_visible_devices(app):
+def test_a_default_runtime_bypasses_the_policy_on_visible_devices(app, expected):
     guard(app)
     by_default(app)
-    assert told(app) == [
-        "guard/guard: checks only pods with runtime class 'nvidia' or 'nvidia-cdi' or 'nvidia-legacy', but node makes "
-        "that runtime the default, so an image with NVIDIA_VISIBLE_DEVICES=all has access to every GPU. Leave "
-        "default_runtime=True out"
-    ]
+    assert told(app) == expected
 
 
-def test_a_runtime_class_of_another_name_bypasses_the_policy_on_visible_devices(app):
+def test_a_runtime_class_of_another_name_bypasses_the_policy_on_visible_devices(app, expected):
     guard(app, runtime_class="nvidia")
     NvidiaRuntimeClass(Chart(app, "class"), "class", name="nvidia-gpu")
-    assert told(app) == [
-        "guard/guard: checks only pods with runtime class 'nvidia', but RuntimeClass 'nvidia-gpu' of this app uses the "
-        "NVIDIA runtime too. Pass runtime_class=['nvidia', 'nvidia-gpu']"
-    ]
+    assert told(app) == expected
     DenyVisibleDevicesOverride(Chart(app, "second"), "guard", name="second", runtime_class="nvidia-gpu")
     assert told(app) == []
 
@@ -332,27 +319,7 @@ RENAMED = Sharing.time_slicing(replicas=4, rename_by_default=True)
 UNREFUSED = Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)
 
 
-@pytest.mark.parametrize(
-    ("plugin", "given", "warning"),
-    [
-        ({"sharing": FOUR}, {}, ONE_POD),
-        (ON_KUBERNETES, {"platform": Kubernetes()}, ONE_POD),
-        ({"config": Configs.named({"a": PluginConfig(), "b": PluginConfig(sharing=FOUR)}, default="a")}, {}, ONE_POD),
-        ({}, {}, None),
-        ({"sharing": FOUR}, {"sharing": FOUR}, None),
-        ({"sharing": FOUR}, {"sharing": UNREFUSED}, None),
-        ({"sharing": FOUR}, {"pod_mapping": False}, None),
-        ({"sharing": FOUR}, {"pod_mapping": PodMapping(enable_pod_labels=True)}, None),
-        ({"sharing": FOUR, "node_selector": {"pool": "a"}}, {"node_selector": {"pool": "b"}}, None),
-        ({"sharing": FOUR}, {"sharing": FIVE}, OF_ANOTHER.format("time-slicing x 5")),
-        ({"sharing": FOUR}, {"sharing": Sharing.none()}, OF_ANOTHER.format("exclusive")),
-        (
-            {"sharing": FOUR},
-            {"sharing": RENAMED},
-            OF_ANOTHER.format("time-slicing x 4 with names that end in .shared"),
-        ),
-    ],
-)
+@cases
 def test_an_exporter_needs_the_sharing_of_the_plugin(app, plugin, given, warning):
     exporter(app, plugin, **given)
     assert told(app) == ([warning] if warning else [])
@@ -423,15 +390,12 @@ def test_a_workload_without_a_runtime_class_is_valid_if_none_is_needed(app):
     assert told(app) == []
 
 
-def test_a_workload_with_another_sharing_than_the_plugin_is_a_warning(app):
+def test_a_workload_with_another_sharing_than_the_plugin_is_a_warning(app, expected):
     DevicePluginChart(app, "plugin", sharing=FOUR)
     for id in ("a", "b"):
         profile = GpuProfile(sharing=FIVE)
         GpuWorkload(Chart(app, id, namespace="default"), id, image="a:1", kind="Job", profile=profile)
-    assert told(app) == [
-        "a/a: expects GPUs as time-slicing x 5, but plugin advertises them as time-slicing x 4. Pass one Sharing to "
-        "both"
-    ]
+    assert told(app) == expected
 
 
 def test_a_workload_with_the_sharing_of_one_plugin_is_valid(app):
@@ -458,10 +422,7 @@ def test_a_gpu_cluster_from_any_source_is_rejected_on_talos(app, platform, is_re
     assert problems == ([f" does not work on {platform}"] if is_refused else [])
 
 
-def test_two_priority_classes_for_all_pods_are_an_error(app):
+def test_two_priority_classes_for_all_pods_are_an_error(app, expected):
     for id, is_default in {"a": True, "b": False, "c": True}.items():
         plain(app, id, "scheduling.k8s.io/v1", "PriorityClass", value=1, globalDefault=is_default)
-    assert problems_of(app) == [
-        "c/c: must not have globalDefault: true, because a/a has it too and a cluster has only one default. Set it in "
-        "one of the two"
-    ]
+    assert problems_of(app) == expected

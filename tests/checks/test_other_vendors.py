@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from app_tables import fits, objects, said, table
+from app_tables import fits, objects, said
 from documents import Page, objects_in
 from gpu_constructs import (
     App,
@@ -25,8 +25,9 @@ from gpu_constructs.checks.rules.table import broken_rules
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.provided import Provided
 from gpu_constructs.feature_discovery.config import MASTER, WORKER
+from tables import beside
 
-ROWS = table(__file__, "other_vendors")
+ROWS = beside(__file__, "other_vendors")
 PODS = [{"kind": "Deployment", "name": f"user-{at}", "pod": pod} for at, pod in enumerate(ROWS["pods"])]
 TAINTED = GpuInventory(nodes=[GpuNode(name="one", taints=[Taint(key="nvidia.com/gpu", effect="NoSchedule")])])
 DISCOVERY = Provided(nfd_labels=nfd_labels(WORKER, MASTER))

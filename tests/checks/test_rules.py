@@ -6,7 +6,7 @@ from itertools import cycle, islice
 
 import pytest
 
-from app_tables import check_findings, objects, table
+from app_tables import check_findings, objects
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.checks.rules.table import CODES, RULES, broken_rules
 from gpu_constructs.facts.app import Facts
@@ -14,9 +14,10 @@ from gpu_constructs.facts.provided import Provided
 from gpu_constructs.facts.readable import quantity
 from gpu_constructs.kube.annotations import IGNORE_RULES
 from operations import grows_with
+from tables import beside
 
 GPU = "nvidia.com/gpu"
-ROWS, SAYS = table(__file__, "rules"), table(__file__, "rules_say")
+ROWS, SAYS = beside(__file__, "rules"), beside(__file__, "rules_say")
 SLICED = Provided(gpu_resources={GPU: Sharing.time_slicing(replicas=2)}, node_labels=("nvidia.com/*",))
 
 

@@ -8,6 +8,7 @@ from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.checks.rules.table import DEFAULT_SETTINGS
 from gpu_constructs.cluster import gpu_rules
 from gpu_constructs.cluster.gpu_rules import GpuRules, settings_of
+from tables import cases
 
 GPU = "nvidia.com/gpu"
 ALL = "NVIDIA_VISIBLE_DEVICES"
@@ -147,15 +148,7 @@ def test_rules_do_not_use_facts_of_another_app(app, tmp_path):
     assert synthesized(other) == [OVERRIDDEN]
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"ignore": ["R5"]}, "ignore must be codes of rules from R01 to R32, got 'R5' (did you mean 'R05'?)"),
-        ({"ignore": "R05"}, "ignore must be a list, got 'R05' (str)"),
-        ({"inventory": 3}, "inventory"),
-        ({"ignored": []}, "ignored is not a keyword of GpuRules.enforce (did you mean 'ignore'?)"),
-    ],
-)
+@cases
 def test_invalid_settings_are_rejected(app, given, problem):
     with pytest.raises(GpuConstructsError) as refused:
         GpuRules.enforce(app, **given)

@@ -2,14 +2,10 @@ import pytest
 
 from gpu_constructs.checks.scrape_targets import Target, scrape_targets
 from gpu_constructs.facts.app import Facts
+from tables import beside
 
 LABELS = {"app": "exporter"}
-GROUPS = {
-    "ServiceMonitor": "monitoring.coreos.com/v1",
-    "PodMonitor": "monitoring.coreos.com/v1",
-    "VMServiceScrape": "operator.victoriametrics.com/v1beta1",
-    "VMPodScrape": "operator.victoriametrics.com/v1beta1",
-}
+GROUPS = beside(__file__, "scrape_targets")["groups"]
 OF_PODS = ("PodMonitor", "VMPodScrape")
 
 
@@ -62,7 +58,7 @@ def reached(kind, *endpoints, made=None, behind=None, **given):
 
 
 @pytest.mark.parametrize("kind", list(GROUPS))
-def test_a_scrape_object_has_the_targets_that_its_operator_scrapes(kind):
+def test_a_scrape_object_has_the_targets_that_its_operator_scrapes(kind, rows):
     field, other_place = "relabelConfigs" if kind.startswith("VM") else "relabelings", {"namespace": "monitoring"}
     for given, is_reached in [
         *(({"made": pods(kind=made)}, True) for made in ("DaemonSet", "Deployment", "StatefulSet", "Job", "Pod")),
@@ -93,24 +89,14 @@ def test_a_scrape_object_has_the_targets_that_its_operator_scrapes(kind):
     first, same, other = (reached(kind, {"port": "metrics", "params": {"target": [one]}}) for one in "aab")
     assert first == same
     assert first.isdisjoint(other)
-    for broken in [
-        {"spec": None},
-        {"spec": {}},
-        {"spec": {"endpoints": None, "podMetricsEndpoints": None}},
-        {"metadata": None},
-    ]:
+    for (broken,) in rows:
         assert targets([pods(), service(), {**scrape(kind), **broken}])[2] == set(), broken
     bare = [{"apiVersion": "v1", "kind": other} for other in ("Service", "Pod", "DaemonSet", "ConfigMap")]
     assert targets([*bare, scrape(kind)]) == {4: set()}
 
 
-def test_other_objects_scrape_nothing():
-    for api_version, kind in [
-        ("example.com/v1", "ServiceMonitor"),
-        ("monitoring.coreos.com/v1", "VMServiceScrape"),
-        ("monitoring.coreos.com/v1", "Prometheus"),
-        ("v1", "Service"),
-    ]:
+def test_other_objects_scrape_nothing(rows):
+    for api_version, kind in rows:
         made = {**scrape("ServiceMonitor"), "apiVersion": api_version, "kind": kind}
         assert targets([pods(), service(), made]) == {}, (api_version, kind)
     assert targets([scrape("ServiceMonitor"), scrape("PodMonitor"), service()]) == {0: set(), 1: set()}

@@ -137,10 +137,7 @@ def test_the_policy_of_kyverno_decides_the_same_for_pods_only(app):
     }
 
 
-@pytest.mark.parametrize(
-    ("platform", "shown"),
-    [(OLD, "Talos 1.12 with Kubernetes 1.35"), (Kubernetes("1.35"), "Kubernetes 1.35 with Kubernetes 1.35")],
-)
+@cases
 def test_an_older_kubernetes_is_refused(chart, platform, shown):
     assert refusal(chart, platform=platform, runtime_class="nvidia") == (
         f"platform must have Kubernetes 1.36 or later, which serves MutatingAdmissionPolicy, got {shown}. "

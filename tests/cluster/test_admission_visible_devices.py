@@ -7,7 +7,7 @@ import invariants
 import schemas
 from gpu_constructs import DevicePluginChart, GpuConstructsError, GpuNamespace, Kubernetes
 from gpu_constructs.cluster.admission.visible_devices import ALLOW_LABEL, DenyVisibleDevicesOverride
-from tables import cases
+from tables import beside, cases
 
 OVERRIDE, NO_REQUEST = "NVIDIA_VISIBLE_DEVICES must", "runtimeClassName nvidia, nvidia-cdi or nvidia-legacy needs"
 NAMES_NODE, ENV_FROM = "nodeName must be left out", "envFrom can set"
@@ -141,13 +141,9 @@ def selector_of(chart, **given):
     return binding["spec"]["matchResources"]["namespaceSelector"]
 
 
-def test_the_namespaces_of_the_system_and_the_plugin_are_exempt(chart):
+def test_the_namespaces_of_the_system_and_the_plugin_are_exempt(chart, expected):
     selector = selector_of(chart)
-    assert [cel.selects(selector, name) for name in ("team", "kube-system", "nvidia-gpu-operator")] == [
-        True,
-        False,
-        False,
-    ]
+    assert [cel.selects(selector, name) for name in ("team", "kube-system", "nvidia-gpu-operator")] == expected
 
 
 def test_a_namespace_with_the_label_is_exempt(chart):
@@ -157,12 +153,7 @@ def test_a_namespace_with_the_label_is_exempt(chart):
     GpuNamespace(chart, "n", name="monitoring", labels={ALLOW_LABEL: "true"})
 
 
-AGENTS_IN = {
-    "kubernetes-basic": ["nvidia-device-plugin"],
-    "talos-gpu-operator": ["nvidia-gpu-operator"],
-    "talos-rtx3090": ["gpu-device-plugin", "gpu-monitoring"],
-    "talos-rtx5070ti": ["nvidia-gpu-operator"],
-}
+AGENTS_IN = beside(__file__, "admission_visible_devices")["agents_in"]
 
 
 def judged(policy, binding, cluster, labels):

@@ -3,13 +3,9 @@ from gpu_constructs.cluster.namespace_limits import ContainerLimits, NamespaceQu
 from refusals import refusal
 
 
-def test_gpus_are_counted_by_request_and_each_name_for_itself():
+def test_gpus_are_counted_by_request_and_each_name_for_itself(expected):
     gpus = {"nvidia.com/gpu": 4, "nvidia.com/gpu.shared": 10, "nvidia.com/mig-1g.10gb": 0}
-    assert NamespaceQuota(gpus=gpus).to_manifest() == {
-        "requests.nvidia.com/gpu": "4",
-        "requests.nvidia.com/gpu.shared": "10",
-        "requests.nvidia.com/mig-1g.10gb": "0",
-    }
+    assert NamespaceQuota(gpus=gpus).to_manifest() == expected
 
 
 def test_devices_of_claims_are_counted_by_device_class():
@@ -18,17 +14,8 @@ def test_devices_of_claims_are_counted_by_device_class():
     }
 
 
-def test_other_keys_stay_as_they_are():
-    hard = {
-        "pods": 20,
-        "requests.cpu": "8",
-        "limits.memory": "64Gi",
-        "count/jobs.batch": 4,
-        "requests.example.com/nic": 1,
-        "requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1,
-        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": 2,
-        "gold.storageclass.storage.k8s.io/requests.storage": "1Ti",
-    }
+def test_other_keys_stay_as_they_are(keywords):
+    hard = keywords
     assert NamespaceQuota(hard=hard).to_manifest() == {key: str(amount) for key, amount in hard.items()}
 
 
@@ -64,13 +51,9 @@ def test_a_maximum_of_gpus_allocates_no_gpu_by_default():
     }
 
 
-def test_defaults_are_written_as_they_are():
+def test_defaults_are_written_as_they_are(expected):
     limits = ContainerLimits(default={"cpu": 2, "memory": "8Gi"}, default_request={"cpu": "500m", "memory": "8Gi"})
-    assert limits.to_manifest() == {
-        "type": "Container",
-        "default": {"cpu": "2", "memory": "8Gi"},
-        "defaultRequest": {"cpu": "500m", "memory": "8Gi"},
-    }
+    assert limits.to_manifest() == expected
 
 
 def test_a_default_for_an_extended_resource_is_rejected():
@@ -87,15 +70,6 @@ def test_limits_that_kubernetes_refuses_or_that_limit_nothing_are_refused(rows):
         assert refusal(ContainerLimits, **given) == problem, (given, problem)
 
 
-def test_a_namespace_brings_its_quota_and_its_limits(chart, objects, snapshot):
-    GpuNamespace(
-        chart,
-        "namespace",
-        name="research",
-        pod_security="baseline",
-        resource_quota=NamespaceQuota(gpus={"nvidia.com/gpu": 4}, hard={"requests.memory": "256Gi"}),
-        limit_range=ContainerLimits(
-            max={"nvidia.com/gpu": 1}, default={"memory": "16Gi"}, default_request={"cpu": "1", "memory": "4Gi"}
-        ),
-    )
+def test_a_namespace_brings_its_quota_and_its_limits(chart, objects, snapshot, keywords):
+    GpuNamespace(chart, "namespace", **keywords)
     assert objects(chart) == snapshot

@@ -13,16 +13,11 @@ def test_a_runtime_class_leads_to_the_handler_of_the_toolkit(chart, objects, sna
     assert objects(chart) == snapshot
 
 
-def test_name_and_handler_can_be_chosen(app, objects):
+def test_name_and_handler_can_be_chosen(app, objects, expected):
     chart = Chart(app, "gpu", namespace="team")
     assert NvidiaRuntimeClass(chart, "runtime-class", name="nvidia.cdi", handler="nvidia-cdi").name == "nvidia.cdi"
     (rendered,) = objects(chart)
-    assert rendered == {
-        "apiVersion": "node.k8s.io/v1",
-        "kind": "RuntimeClass",
-        "metadata": {"name": "nvidia.cdi"},
-        "handler": "nvidia-cdi",
-    }
+    assert rendered == expected
 
 
 def test_a_name_or_handler_kubernetes_refuses_is_refused(chart):

@@ -1,7 +1,5 @@
 """app.py as the example that everyone copies: short, complete, and it writes everything or nothing."""
 
-from __future__ import annotations
-
 import ast
 import re
 import runpy

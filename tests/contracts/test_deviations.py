@@ -3,8 +3,6 @@
 The cases lie in ``deviation_cases.yaml``.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re
@@ -25,6 +23,7 @@ from parity_chart import Release
 from parity_compare import ABSENT, Context, Difference, Result, compare, same
 from parity_exporter import DcgmRelease
 from parity_smi_exporter import SmiRelease
+from tables import beside
 
 CASES = yaml.safe_load((Path(__file__).parent / "deviation_cases.yaml").read_text(encoding="utf-8"))
 
@@ -126,11 +125,7 @@ class Remembers(deviations.Table):
         return super().explain(difference, context)
 
 
-RICH = {
-    "device-plugin": {"gfd": {"enabled": True}, "runtimeClassName": "nvidia", "nodeSelector": {"pool": "gpu"}},
-    "dcgm-exporter": {"kubernetes": {"enablePodLabels": True}},
-    "nvidia-gpu-exporter": {"serviceMonitor": {"enabled": True}},
-}
+RICH = beside(__file__, "deviations")["rich"]
 # What each side calls its own way.
 MAY_DIFFER = {
     "metadata.name",

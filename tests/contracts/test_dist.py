@@ -1,7 +1,5 @@
 """dist/ is what app.py writes, every invariant holds on it, and the documented commands find what they name."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

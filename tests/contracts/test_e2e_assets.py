@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import assets
+from tables import beside
 
 ROOT = Path(__file__).parents[2]
 CONTROL_PLANE, NVIDIA = ("etcd", *assets.CONTROL_PLANE), assets.NVIDIA
@@ -50,13 +51,10 @@ def test_all_programs_are_named_with_their_releases(kubernetes, nvidia):
     assert said(kubernetes, nvidia) == (0, ["control plane: 1.36.3", "NVIDIA's programs: 0.18.2, 0.20.0"])
 
 
-def test_missing_programs_are_one_line_for_each_part(tmp_path):
+def test_missing_programs_are_one_line_for_each_part(tmp_path, expected):
     status, lines = said(tmp_path, tmp_path)
     assert status == 3
-    assert [line.split(": ")[:2] for line in lines] == [
-        ["E2E NOT RUN", "control plane"],
-        ["E2E NOT RUN", "NVIDIA's programs"],
-    ]
+    assert [line.split(": ")[:2] for line in lines] == expected
 
 
 def test_the_newest_release_is_chosen_and_releases_share_an_etcd_beside_their_folders(kubernetes, nvidia, tmp_path):
@@ -70,18 +68,7 @@ def test_the_newest_release_is_chosen_and_releases_share_an_etcd_beside_their_fo
 
 
 MISSING, NOT_EXECUTABLE = "missing", "not executable"
-UNUSABLE = [
-    ("kubernetes/etcd", MISSING, "etcd is missing, though programs beside it are there. Add it"),
-    ("kubernetes/kubectl", NOT_EXECUTABLE, "kubectl is not executable; run: chmod +x "),
-    (
-        "kubernetes/kube-apiserver",
-        "echo Kubernetes v1.33.2",
-        "supports Kubernetes 1.34 to 1.37: put one of these there",
-    ),
-    ("kubernetes/kube-apiserver", "exit 1", "cannot run on this machine"),
-    ("nvidia/0.20.0/libnvidia-ml.so.1", MISSING, "libnvidia-ml.so.1 is missing"),
-    ("nvidia/0.20.0/config-manager", NOT_EXECUTABLE, "config-manager is not executable"),
-]
+UNUSABLE = beside(__file__, "e2e_assets")["unusable"]
 
 
 @pytest.mark.parametrize(("program", "how", "line"), UNUSABLE)

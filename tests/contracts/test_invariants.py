@@ -1,7 +1,5 @@
 """The invariants notice what is wrong: one field of a cluster of dist/ is changed at a time."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping
@@ -15,6 +13,7 @@ import yaml
 import dist
 import invariants
 import schemas
+from tables import beside
 
 Manifest = dict[str, Any]
 
@@ -38,40 +37,7 @@ def changed(manifests: list[Manifest], name: str, path: str, value: object) -> l
     return made
 
 
-BAD_OBJECTS = [
-    (OLLAMA, "spec/replica", 1, r"Additional properties are not allowed \('replica'"),
-    (OLLAMA, "apiVersion", "apps/v1beta1", "neither a kind of Kubernetes"),
-    ("RuntimeClass nvidia", "metadata/namespace", "gpu", "cluster-scoped but carries a namespace"),
-    ("ServiceMonitor dcgm-exporter", "metadata/namespace", None, "carries no namespace"),
-    ("ConfigMap dcgm-exporter-metrics", "metadata/name", "dcgm-exporter-dashboard", "emitted twice"),
-    (OLLAMA, f"{CONTAINER}/image", "ollama:latest", "'ollama:latest' is not pinned"),
-    ("Notebook notebook", f"{CONTAINER}/image", "jupyter", "Notebook kubeflow-user/notebook: image 'jupyter' is not"),
-    ("Namespace ollama", "metadata/labels/pod-security.kubernetes.io~warn", "lax", "to warn; has 'lax'"),
-    (OLLAMA, "spec/selector/matchLabels", {"app": "other"}, "does not match its pods' labels"),
-    (OLLAMA, "spec/selector/matchLabels", {}, "does not match its pods' labels"),
-    ("Service ollama", "spec/selector", {"app": "nobody"}, "selects the pods of 0 workloads"),
-    ("Service ollama", "spec/ports/0/targetPort", "https", "targetPort 'https' is no port of its pods"),
-    ("ConfigMap nvidia-device-plugin-config", "data/config.yaml", "a: b\n", "no checksum of config.yaml in ConfigMap"),
-    (OLLAMA, f"{CONTAINER}/volumeMounts/0/name", "other", "mounts volume 'other', which the pod does not have"),
-    (OLLAMA, f"{CONTAINER}/volumeMounts", [], "is mounted nowhere"),
-    (OLLAMA, f"{CONTAINER}/env", [{"name": "A", "value": v} for v in "12"], "variable 'A' given twice"),
-    (OLLAMA, f"{CONTAINER}/ports/0/containerPort", 99999, "containerPort is 99999"),
-    (OLLAMA, f"{CONTAINER}/ports/0/name", "sixteen-letters-", "more than 15 characters"),
-    (OLLAMA, f"{CONTAINER}/imagePullPolicy", "ifNotPresent", "imagePullPolicy is 'ifNotPresent'"),
-    (OLLAMA, f"{POD}/restartPolicy", "Never", "restartPolicy is 'Never'"),
-    ("Job gpu-training-job", f"{POD}/restartPolicy", None, "restartPolicy is None"),
-    (OLLAMA, f"{POD}/tolerations/0/operator", "Equals", "toleration operator is 'Equals'"),
-    (OLLAMA, f"{POD}/tolerations/0", {"operator": "Equal"}, "without a key must use Exists"),
-    (OLLAMA, f"{POD}/tolerations/0/effect", "NoShedule", "toleration effect is 'NoShedule'"),
-    (OLLAMA, f"{POD}/tolerations/0/tolerationSeconds", 5, "needs effect NoExecute"),
-    (OLLAMA, f"{CONTAINER}/readinessProbe/exec", {"command": ["true"]}, r"have one handler; has \['exec', 'httpGet'\]"),
-    (OLLAMA, f"{CONTAINER}/readinessProbe/httpGet/port", "https", "asks port 'https', which container 'ollama' does"),
-    (OLLAMA, f"{CONTAINER}/readinessProbe/periodSeconds", 0, "readinessProbe.periodSeconds is 0"),
-    (OLLAMA, f"{CONTAINER}/livenessProbe/successThreshold", 2, "livenessProbe.successThreshold must be 1"),
-    (OLLAMA, f"{CONTAINER}/resources/limits/nvidia.com~gpu", "1.5", "must be a whole number of 1 or more, got '1.5'"),
-    (OLLAMA, f"{CONTAINER}/resources/requests", {"nvidia.com/gpu": 2}, "must equal its limit '1', got 2"),
-    (OLLAMA, f"{CONTAINER}/env", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}], "sets NVIDIA_VISIBLE_DEVICES"),
-]
+BAD_OBJECTS = beside(__file__, "invariants")["bad_objects"]
 
 
 def test_an_object_with_one_thing_wrong_is_refused() -> None:
@@ -100,18 +66,7 @@ def test_a_custom_resource_is_checked_against_the_crd_beside_it() -> None:
 
 # --- a whole cluster ------------------------------------------------------------------------------------------
 
-BAD_CLUSTERS = [
-    (OLLAMA, f"{CONTAINER}/envFrom", [{"secretRef": {"name": "x"}}], "needs Secret 'x' in namespace 'ollama'"),
-    ("ConfigMap dcgm-exporter-metrics", "metadata/namespace", "ollama", "needs ConfigMap 'dcgm-exporter-metrics' in"),
-    (EXPORTER, f"{POD}/serviceAccountName", "other", "needs ServiceAccount 'other'"),
-    (OLLAMA, f"{POD}/runtimeClassName", "kata", "needs RuntimeClass 'kata', which is not there"),
-    (OLLAMA, f"{POD}/priorityClassName", "high", "needs PriorityClass 'high', which is not there"),
-    (OLLAMA, "metadata/namespace", "other", "needs Namespace 'other', which is not there"),
-    (OLLAMA, f"{POD}/nodeSelector", {"disk": "ssd"}, "nothing labels nodes with disk"),
-    (WORKER_CONFIG, "data/nfd-worker.conf", "sources: {pci: {deviceLabelFields: []}, custom: []}", "nothing labels"),
-    ("ServiceMonitor dcgm-exporter", "spec/endpoints/0/port", "x", "no Service that it selects has a port 'x'"),
-    (OLLAMA, f"{POD}/hostPID", True, "namespace 'ollama' enforces restricted: hostNamespaces"),
-]
+BAD_CLUSTERS = beside(__file__, "invariants")["bad_clusters"]
 
 
 def written(folder: Path, files: Mapping[Path, list[Manifest]]) -> Path:

@@ -1,7 +1,5 @@
 """Least privilege of DevicePluginChart and ValidationBridge: what each option takes is on the page, with a reason."""
 
-from __future__ import annotations
-
 from documents import Page
 from option_rights import BRIDGES, added, held_by, held_by_bridge, held_by_default
 

@@ -7,19 +7,15 @@ import yaml
 
 import helm_like
 import parity
-import parity_exporter
 import parity_smi_exporter
-from helm_like import NEW, OLD
+from helm_like import NEW
 from parity_cases import load
 from parity_chart import CHART
+from tables import beside, cases
 
 NAME, NFD = "r-nvidia-device-plugin", "r-node-feature-discovery"
 
-VALUES = {
-    "runtimeClassName": "nvidia",
-    "gfd": {"enabled": True, "noTimestamp": True},
-    "config": {"map": {"default": "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"}},
-}
+VALUES = beside(__file__, "parity")["values"]
 SMI_VALUES = {"prometheusRule": {"enabled": True}, "serviceMonitor": {"enabled": True}}
 SMI = parity_smi_exporter.CHART
 
@@ -43,16 +39,7 @@ def run(capsys, *arguments):
     return code, capsys.readouterr().out
 
 
-CHARTS = [
-    ({"version": OLD}, "D1"),
-    ({"version": NEW}, "values.gfd.noTimestamp is dropped"),
-    ({"chart": parity_exporter.CHART, "version": parity_exporter.OLD, "values": {}}, "E1"),
-    ({"chart": parity_exporter.CHART, "version": parity_exporter.NEW, "values": {}}, "E1"),
-    (
-        {"chart": SMI, "version": parity_smi_exporter.VERSION, "values": SMI_VALUES},
-        "values.prometheusRule.enabled is dropped",
-    ),
-]
+CHARTS = beside(__file__, "parity")["charts"]
 
 
 @pytest.mark.parametrize(("case", "told"), CHARTS)
@@ -149,16 +136,7 @@ def test_a_chart_that_cannot_be_mapped_is_named_and_never_counted_as_passed(tmp_
     assert "1 cases compared: 1 explained, 0 not; 4 skipped" in printed
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "told"),
-    [
-        ("render.yaml", "kind: [", "CRASHED: UnreadableCase"),
-        ("render.yaml", "- a", "holds a document that is no object"),
-        ("values.yaml", "[]", "holds no mapping"),
-        ("cases.json", "{", "UNREADABLE"),
-        ("cases.json", '{"one": {"chart": "nvidia-device-plugin"}}', "lacks namespace, release, render"),
-    ],
-)
+@cases
 def test_a_case_that_cannot_be_read_is_a_failure(tmp_path, capsys, file, text, told):
     (write(tmp_path) / file).write_text(text)
     code, printed = run(capsys, tmp_path)

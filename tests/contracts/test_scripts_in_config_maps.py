@@ -1,7 +1,5 @@
 """The scripts in dist/, run as the manifests would run them: their ConfigMap, command, variables and probes."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,10 +1,12 @@
 """Text that the YAML parser of the plugin reads in an unexpected way, or rejects."""
 
 import math
+from functools import partial
 
 import pytest
 import yaml
 
+import refusals
 from gpu_constructs import GpuConstructsError
 from gpu_constructs.device_plugin.config import PluginConfig
 from gpu_constructs.device_plugin.config_reader import PluginYaml
@@ -20,11 +22,7 @@ def value_of(text):
     return found and found.scalar()
 
 
-def refusal(text):
-    with pytest.raises(GpuConstructsError) as refused:
-        compose(text)
-    assert str(refused.value).isprintable()
-    return str(refused.value)
+refusal = partial(refusals.refusal, compose)
 
 
 SCALARS = {
@@ -50,11 +48,11 @@ def test_scalars_have_the_values_that_the_plugin_reads():
 
 
 def test_text_that_is_not_yaml_is_rejected_in_one_line(refused):
-    refused(compose)
+    refused(compose, SURROGATE="\ud800")
 
 
 def test_text_that_parsers_read_differently_is_rejected(refused):
-    refused(compose)
+    refused(compose, DEEP="[" * 3000, STEPS="".join(" " * n + "- \n" for n in range(17)))
 
 
 def test_text_that_all_parsers_read_alike_is_accepted():

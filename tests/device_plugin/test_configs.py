@@ -1,15 +1,8 @@
-import pytest
-
-from gpu_constructs import Configs, Flags, GpuConstructsError, PluginConfig
+from gpu_constructs import Configs, Flags, PluginConfig
+from refusals import refusal
 
 ONE = {"a": PluginConfig()}
 TWO = {"a": PluginConfig(), "b": PluginConfig()}
-
-
-def refusal(make):
-    with pytest.raises(GpuConstructsError) as refused:
-        make()
-    return str(refused.value)
 
 
 def test_names_that_no_label_or_object_can_have_are_rejected(refused):

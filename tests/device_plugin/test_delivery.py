@@ -1,23 +1,23 @@
 """The file and the environment of the pods of each configuration."""
 
 import dataclasses
-from datetime import timedelta
+from functools import partial
 
 import pytest
 import yaml
 from installed import DAEMON, LABELER, PLAIN, PLUGIN, container, environment, manifests, pod, variables
 
+import refusals
 from gpu_constructs import (
     Configs,
     Flags,
-    GfdFlags,
-    GpuConstructsError,
     Kubernetes,
     PluginConfig,
     PluginFlags,
     Sharing,
     Talos,
 )
+from tables import beside
 
 TALOS = Flags(
     device_discovery_strategy="nvml",
@@ -40,10 +40,7 @@ def managed(**configs):
     return Configs.managed(configs, default=next(iter(configs)))
 
 
-def refusal(config, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        manifests(config, **given)
-    return str(refused.value)
+refusal = partial(refusals.refusal, manifests)
 
 
 def files(config, **given):
@@ -69,18 +66,14 @@ def test_a_changed_file_restarts_the_pods_that_read_it():
     assert checksums(Configs.external("theirs")) is None
 
 
-def test_a_default_is_a_variable_unless_a_file_of_the_pod_sets_it():
+def test_a_default_is_a_variable_unless_a_file_of_the_pod_sets_it(rows):
     assert environment(PLAIN, defaults=TALOS) == {
         "DEVICE_DISCOVERY_STRATEGY": "nvml",
         "FAIL_ON_INIT_ERROR": "false",
         "DEVICE_LIST_STRATEGY": "envvar",
     }
     assert files(PLAIN, defaults=TALOS) == {"config.yaml": {"version": "v1"}}
-    for stating, variable, moved in (
-        (PluginConfig(flags=Flags(device_discovery_strategy="auto")), "DEVICE_DISCOVERY_STRATEGY", "nvml"),
-        (PluginConfig(flags=Flags(fail_on_init_error=True)), "FAIL_ON_INIT_ERROR", False),
-        (VOLUMES, "DEVICE_LIST_STRATEGY", "envvar"),
-    ):
+    for stating, variable, moved in rows:
         assert variable not in environment(stating, defaults=TALOS)
         assert files(stating, defaults=TALOS)["config.yaml"] == stating.document()
         several = managed(silent=PLAIN, stating=stating)
@@ -92,28 +85,7 @@ def test_a_default_is_a_variable_unless_a_file_of_the_pod_sets_it():
         assert variable in environment(Configs.named({"a": PLAIN, "b": stating}, default="a"), defaults=TALOS)
 
 
-EVERY_FLAG = Flags(
-    mig_strategy="none",
-    fail_on_init_error=True,
-    mps_root="/mps",
-    nvidia_driver_root="/driver",
-    nvidia_dev_root="/dev-root",
-    gdrcopy_enabled=False,
-    gds_enabled=True,
-    mofed_enabled=False,
-    use_node_feature_api=True,
-    device_discovery_strategy="nvml",
-    plugin=PluginFlags(
-        pass_device_specs=False,
-        device_list_strategy=["envvar", "cdi-annotations"],
-        device_id_strategy="index",
-        cdi_annotation_prefix="cdi.example/",
-        nvidia_ctk_path="/bin/nvidia-ctk",
-        container_driver_root="/root-of-driver",
-        shared_devices_allocation_policy="packed",
-    ),
-    gfd=GfdFlags(no_timestamp=True, sleep_interval=timedelta(minutes=5), machine_type_file="/sys/machine"),
-)
+EVERY_FLAG = beside(__file__, "delivery")["every_flag"]
 
 
 def test_flags_of_an_external_config_map_are_variables_of_the_programs_that_read_them(snapshot):
@@ -139,13 +111,10 @@ def driver_root(config):
     return [one["hostPath"]["path"] for one in pod(PLUGIN, config)["volumes"] if one["name"] == "driver-root"]
 
 
-def test_external_files_get_no_driver_root_by_default():
+def test_external_files_get_no_driver_root_by_default(rows):
     unseen = Configs.external("theirs", may_use=["cdi"])
     assert (driver_root(unseen), environment(unseen)) == ([], {})
-    for told in (
-        Configs.external("theirs", may_use=["cdi"], flags=Flags(nvidia_driver_root="/")),
-        Configs.external("theirs", may_use=["cdi"], flags=CDI.flags),
-    ):
+    for (told,) in rows:
         assert (driver_root(told), environment(told)["NVIDIA_DRIVER_ROOT"]) == (["/"], "/")
 
 
@@ -158,12 +127,8 @@ def test_mps_uses_the_root_of_its_daemon_unless_the_file_sets_one():
     assert "MPS_ROOT" not in environment(PLAIN, defaults=TALOS)
 
 
-def test_all_files_of_one_pod_must_have_the_same_paths():
-    for member, first, second, got in (
-        ("nvidia_driver_root", Flags(nvidia_driver_root="/a"), Flags(nvidia_driver_root="/b"), "'/a', '/b'"),
-        ("mps_root", Flags(mps_root="/a"), Flags(), "'/a', None"),
-        ("plugin.container_driver_root", Flags(), Flags(plugin=PluginFlags(container_driver_root="/b")), "None, '/b'"),
-    ):
+def test_all_files_of_one_pod_must_have_the_same_paths(rows):
+    for member, first, second, got in rows:
         configs = {"a": PluginConfig(flags=first), "b": PluginConfig(flags=second)}
         assert refusal(managed(**configs)) == (
             f"flags.{member} must be the same in every configuration of Configs.managed, because its pods have one "

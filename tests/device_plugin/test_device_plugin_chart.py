@@ -1,7 +1,6 @@
 import sys
 import warnings
 from dataclasses import replace
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -12,31 +11,27 @@ from cdk8s import ApiObject, App, Chart, Testing
 
 from gpu_constructs import (
     Configs,
-    DevicePlugin,
     DevicePluginChart,
     External,
     Flags,
-    GfdFlags,
     GpuConstructsError,
     GpuConstructsWarning,
     GpuFeatureDiscovery,
     Kubernetes,
-    MpsControlDaemon,
     NodeFeatureDiscovery,
     NvidiaRuntimeClass,
     PluginConfig,
-    PluginFlags,
     Sharing,
     SynthesisError,
     Talos,
     Toleration,
     Unverified,
-    UpdateStrategy,
     synthesize,
 )
 from gpu_constructs.catalog import versions
 from gpu_constructs.facts.provided import GpuOffer
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster
+from tables import beside, cases
 
 NAME = "nvidia-device-plugin"
 GFD = "nvidia-device-plugin-gpu-feature-discovery"
@@ -149,11 +144,7 @@ def test_mps(version, objects, snapshot):
     assert objects(plugin(sharing=Sharing.mps(replicas=4), version=version, **BESIDE)) == snapshot
 
 
-FILES = {
-    "plain": PluginConfig(),
-    "MPS_4": PluginConfig(sharing=Sharing.mps(replicas=4)),
-    "split": PluginConfig(flags=Flags(mig_strategy="mixed", fail_on_init_error=False)),
-}
+FILES = beside(__file__, "device_plugin_chart")["files"]
 
 
 def test_several_named_configurations(objects, snapshot):
@@ -168,18 +159,8 @@ def test_several_configurations_by_config_manager(objects, snapshot):
     assert objects(chart) == snapshot
 
 
-def test_an_external_config_map(objects, snapshot):
-    config = Configs.external(
-        "theirs",
-        default="plain",
-        flags=Flags(
-            fail_on_init_error=False,
-            nvidia_driver_root="/usr/local",
-            plugin=PluginFlags(device_id_strategy="index"),
-            gfd=GfdFlags(sleep_interval=timedelta(minutes=5)),
-        ),
-        may_use=["mig", "mps", "volume-mounts", "cdi", "pass-device-specs", "imex"],
-    )
+def test_an_external_config_map(objects, snapshot, keywords):
+    config = Configs.external("theirs", **keywords)
     with pytest.warns(GpuConstructsWarning, match="config-manager"):
         chart = plugin(config=config, platform=Talos("1.13"), node_feature_discovery="external")
     assert objects(chart) == snapshot
@@ -210,50 +191,7 @@ def test_vgpu_discovery_needs_a_privileged_container(objects, snapshot):
     assert objects(chart) == snapshot
 
 
-EVERYTHING = {
-    "namespace": "gpu",
-    "platform": Kubernetes(),
-    "name": "accelerators",
-    "instance": "east",
-    "config": PluginConfig(
-        flags=Flags(nvidia_driver_root="/opt/driver", plugin=PluginFlags(pass_device_specs=True)),
-        sharing=Sharing.mps(replicas=8, rename_by_default=True),
-    ),
-    "device_plugin": DevicePlugin(
-        env={"NVIDIA_VISIBLE_DEVICES": "0,1", "KUBELET_SOCKET": "/run/kubelet.sock"},
-        host_network=True,
-        node_selector={"disk": "ssd"},
-        resources={"requests": {"cpu": "20m"}},
-        security_context={"privileged": True},
-        cdi_feature_flags=["disable-nvsandbox-utils"],
-        cdi_disable_hooks=["all"],
-        dp_disable_healthchecks=[48, 79],
-        dp_enable_healthchecks=[13],
-        kubelet_device_plugins_dir="/var/lib/k0s/kubelet/device-plugins",
-    ),
-    "gpu_feature_discovery": GpuFeatureDiscovery(vgpu=True, env={"KUBE_API_QPS": "10"}),
-    "node_feature_discovery": "external",
-    "mps_control_daemon": MpsControlDaemon(root="/var/lib/mps", host_pid=False),
-    "runtime_class": "nvidia",
-    "tolerations": [TAINT],
-    "node_selector": {"pool": "gpu"},
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [{"key": "gpus", "operator": "Exists"}]}]
-            }
-        }
-    },
-    "image": "registry.example/k8s-device-plugin@sha256:" + "0" * 64,
-    "image_pull_policy": "Always",
-    "image_pull_secrets": ["registry"],
-    "resources": {"limits": {"memory": "1Gi"}},
-    "priority_class_name": None,
-    "revision_history_limit": 0,
-    "update_strategy": UpdateStrategy.rolling_update(max_unavailable="25%"),
-    "pod_annotations": {"team": "ml"},
-    "pod_security_context": {"fsGroup": 0},
-}
+EVERYTHING = beside(__file__, "device_plugin_chart")["everything"]
 
 
 def test_all_options_of_the_pods(objects, snapshot):
@@ -306,12 +244,8 @@ def test_without_the_plugin_there_is_no_mps_daemon():
 
 
 @pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
-def test_only_config_manager_has_an_account_and_reads_nodes():
-    for config, accounts in (
-        (Configs.named(FILES, default="plain"), [GFD]),
-        (Configs.managed(FILES, default="plain"), [NAME, GFD]),
-        (Configs.external("theirs"), [NAME, GFD]),
-    ):
+def test_only_config_manager_has_an_account_and_reads_nodes(rows):
+    for config, accounts in rows:
         manifests = Testing.synth(plugin(config=config, **BESIDE))
         assert [m["metadata"]["name"] for m in manifests if m["kind"] == "ServiceAccount"] == accounts
         readers = [m["metadata"]["name"] for m in manifests if m["kind"] == "ClusterRole"]
@@ -382,18 +316,7 @@ def test_talos_is_the_default():
     assert rendered() == rendered(platform=Talos("1.12"))
 
 
-@pytest.mark.parametrize(
-    ("given", "is_possible"),
-    [
-        ({}, True),
-        ({"device_discovery_strategy": "nvml"}, False),
-        ({"device_discovery_strategy": "tegra"}, True),
-        ({"config": PluginConfig(flags=Flags(device_discovery_strategy="nvml"))}, False),
-        ({"config": PluginConfig(flags=Flags(device_discovery_strategy="auto")), "platform": Talos()}, True),
-        ({"platform": Talos()}, False),
-    ],
-    ids=str,
-)
+@cases
 def test_tegra_nodes_are_selected_if_the_discovery_can_find_their_gpus(given, is_possible):
     terms = affinity_terms(Testing.synth(plugin(**{**BESIDE, **given})))
     tegra = {"key": "feature.node.kubernetes.io/cpu-model.vendor_id", "operator": "In", "values": ["NVIDIA"]}
@@ -431,19 +354,8 @@ def test_a_node_selector_applies_to_the_plugin_and_gpu_feature_discovery():
     assert "nodeSelector" not in pod(manifests, WORKER)
 
 
-def test_options_of_all_pods_do_not_apply_to_node_feature_discovery():
-    shared = {
-        "image": "registry.example/plugin:1",
-        "image_pull_policy": "Always",
-        "image_pull_secrets": ["registry"],
-        "revision_history_limit": 2,
-        "update_strategy": UpdateStrategy.on_delete(),
-        "pod_annotations": {"team": "ml"},
-        "pod_security_context": {"fsGroup": 5},
-        "resources": {"limits": {"memory": "1Gi"}},
-        "priority_class_name": "gpu-critical",
-        "affinity": {"podAffinity": {}},
-    }
+def test_options_of_all_pods_do_not_apply_to_node_feature_discovery(keywords):
+    shared = keywords
     told, untold = Testing.synth(plugin(**shared)), default()
     changed = [m["metadata"]["name"] for m, before in zip(told, untold, strict=True) if m != before]
     assert changed == [NAME, GFD]
@@ -489,23 +401,7 @@ READ = yaml.safe_load((Path(__file__).parent / "variables.yaml").read_text(encod
 
 
 @pytest.mark.parametrize("version", ["0.18.2", "0.20.0"])
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"platform": Talos("1.13"), "device_list_strategy": "cdi-cri", "mig_strategy": "mixed"},
-        {"platform": Talos("1.13"), "config": Configs.named(FILES, default="plain")},
-        {
-            "platform": Talos("1.14"),
-            "config": Configs.external(
-                "theirs",
-                may_use=["cdi", "mig"],
-                flags=Flags(nvidia_driver_root="/usr/local", fail_on_init_error=False, mps_root="/mps"),
-            ),
-        },
-    ],
-    ids=["default", "cdi", "named", "external"],
-)
+@cases
 def test_each_program_gets_only_variables_that_it_reads(given, version):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GpuConstructsWarning)
@@ -679,14 +575,7 @@ def test_mps_without_gpu_feature_discovery_misses_its_node_label(app):
     synthesize(app)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        Configs.external("mine", may_use=["mps"]),
-        Configs.named({"a": PluginConfig(), "b": PluginConfig(sharing=Sharing.mps(replicas=4))}, default="a"),
-    ],
-    ids=["external", "not the default"],
-)
+@cases
 @pytest.mark.filterwarnings("ignore:.*config-manager first selects the default configuration")
 def test_mps_on_nodes_that_the_administrator_labels_needs_no_gpu_feature_discovery(app, config):
     plugin(app, config=config, gpu_feature_discovery=False, platform=Kubernetes())
@@ -704,12 +593,7 @@ def test_synth_reports_a_discovery_that_labels_no_node_for_the_plugin(app):
 # --- warnings --------------------------------------------------------------------
 
 
-WARNED = {
-    "device_plugin and gpu_feature_discovery are both False, so the chart has no program for GPUs": {
-        "device_plugin": False
-    },
-    "users report that MPS does not start on Talos 1.12": {"sharing": Sharing.mps(replicas=2)},
-}
+WARNED = beside(__file__, "device_plugin_chart")["warned"]
 
 
 def test_a_warning_names_the_chart_and_the_line_that_creates_it():
@@ -738,14 +622,7 @@ def test_bad_input_raises_one_error_with_advice(refused):
     refused(alone)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "of"),
-    [
-        ("gpu-feature-discovery", "DaemonSet", GFD),
-        ("MPS_control.daemon", "DaemonSet", MPS),
-        ("node-feature-discovery-worker", "DaemonSet", WORKER),
-    ],
-)
+@cases
 def test_a_configuration_cannot_have_the_name_of_a_program(name, kind, of):
     configs = {"default": PluginConfig(sharing=Sharing.mps(replicas=2)), name: PluginConfig()}
     with pytest.raises(GpuConstructsError) as refused:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from gpu_constructs import GpuConstructsError, Sharing
+from gpu_constructs import Sharing
 from gpu_constructs.device_plugin.config import (
     Flags,
     GfdFlags,
@@ -16,6 +16,8 @@ from gpu_constructs.device_plugin.config import (
     PluginFlags,
     environment_variables,
 )
+from refusals import refusal
+from tables import beside
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 
@@ -34,55 +36,9 @@ for tag, pattern in {
     Yaml12.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})\\Z"), None)
 
 
-def refusal(make, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*given, **options)
-    return str(refused.value)
-
-
 # --- what is written ---------------------------------------------------------
 
-WRITTEN = [
-    (Flags, "mig_strategy", "single", ("flags", "migStrategy"), "single"),
-    (Flags, "fail_on_init_error", False, ("flags", "failOnInitError"), False),
-    (Flags, "mps_root", "/mps", ("flags", "mpsRoot"), "/mps"),
-    (Flags, "nvidia_driver_root", "/usr/local", ("flags", "nvidiaDriverRoot"), "/usr/local"),
-    (Flags, "nvidia_dev_root", "/", ("flags", "nvidiaDevRoot"), "/"),
-    (Flags, "gdrcopy_enabled", True, ("flags", "gdrcopyEnabled"), True),
-    (Flags, "gds_enabled", False, ("flags", "gdsEnabled"), False),
-    (Flags, "mofed_enabled", True, ("flags", "mofedEnabled"), True),
-    (Flags, "use_node_feature_api", False, ("flags", "useNodeFeatureAPI"), False),
-    (Flags, "device_discovery_strategy", "nvml", ("flags", "deviceDiscoveryStrategy"), "nvml"),
-    (PluginFlags, "pass_device_specs", False, ("flags", "plugin", "passDeviceSpecs"), False),
-    (PluginFlags, "device_list_strategy", "envvar", ("flags", "plugin", "deviceListStrategy"), "envvar"),
-    (
-        PluginFlags,
-        "device_list_strategy",
-        ["envvar", "cdi-cri"],
-        ("flags", "plugin", "deviceListStrategy"),
-        ["envvar", "cdi-cri"],
-    ),
-    (PluginFlags, "device_list_strategy", ("cdi-cri",), ("flags", "plugin", "deviceListStrategy"), ["cdi-cri"]),
-    (PluginFlags, "device_id_strategy", "index", ("flags", "plugin", "deviceIDStrategy"), "index"),
-    (PluginFlags, "cdi_annotation_prefix", "cdi.k8s.io/", ("flags", "plugin", "cdiAnnotationPrefix"), "cdi.k8s.io/"),
-    (PluginFlags, "nvidia_ctk_path", "/bin/x", ("flags", "plugin", "nvidiaCTKPath"), "/bin/x"),
-    (PluginFlags, "container_driver_root", "/driver", ("flags", "plugin", "containerDriverRoot"), "/driver"),
-    (
-        PluginFlags,
-        "shared_devices_allocation_policy",
-        "packed",
-        ("flags", "plugin", "sharedDevicesAllocationPolicy"),
-        "packed",
-    ),
-    (GfdFlags, "oneshot", True, ("flags", "gfd", "oneshot"), True),
-    (GfdFlags, "no_timestamp", False, ("flags", "gfd", "noTimestamp"), False),
-    (GfdFlags, "sleep_interval", timedelta(minutes=1), ("flags", "gfd", "sleepInterval"), "60s"),
-    (GfdFlags, "sleep_interval", timedelta(seconds=1.5), ("flags", "gfd", "sleepInterval"), "1500000us"),
-    (GfdFlags, "sleep_interval", "infinite", ("flags", "gfd", "sleepInterval"), "infinite"),
-    (GfdFlags, "output_file", "", ("flags", "gfd", "outputFile"), ""),
-    (GfdFlags, "output_file", "/out", ("flags", "gfd", "outputFile"), "/out"),
-    (GfdFlags, "machine_type_file", "/machine", ("flags", "gfd", "machineTypeFile"), "/machine"),
-]
+WRITTEN = beside(__file__, "device_plugin_config")["written"]
 
 
 def config_of(struct, options):
@@ -113,11 +69,7 @@ def test_each_member_writes_one_key_and_every_parser_reads_it_back():
         assert config_of(struct, {member: None}).document() == {"version": "v1"}
 
 
-SHARED = [
-    Sharing.time_slicing(replicas=5),
-    Sharing.time_slicing(resources={MIG: 2, GPU: 3}, rename_by_default=True, fail_requests_greater_than_one=False),
-    Sharing.mps(replicas=10, rename_by_default=True, fail_requests_greater_than_one=False),
-]
+SHARED = beside(__file__, "device_plugin_config")["shared"]
 
 
 def test_a_sharing_writes_both_switches_and_the_original_names(snapshot):
@@ -138,16 +90,8 @@ def test_a_channel_is_written_with_its_required_flag():
     assert PluginConfig(imex=Imex(channel_ids=())).document() == {"version": "v1"}
 
 
-def test_the_whole_file(snapshot):
-    config = PluginConfig(
-        flags=Flags(
-            mig_strategy="none",
-            plugin=PluginFlags(device_list_strategy=["envvar"]),
-            gfd=GfdFlags(sleep_interval=timedelta(seconds=90)),
-        ),
-        sharing=Sharing.time_slicing(replicas=4),
-        imex=Imex(channel_ids=[0]),
-    )
+def test_the_whole_file(snapshot, keywords):
+    config = PluginConfig(**keywords)
     assert config.to_yaml() == snapshot
 
 

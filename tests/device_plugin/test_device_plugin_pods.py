@@ -9,7 +9,6 @@ from gpu_constructs import (
     DevicePlugin,
     EnvValue,
     Flags,
-    GpuConstructsError,
     GpuConstructsWarning,
     GpuFeatureDiscovery,
     Kubernetes,
@@ -24,6 +23,7 @@ from gpu_constructs import (
 from gpu_constructs.catalog import versions
 from gpu_constructs.device_plugin.config import environment_variables
 from gpu_constructs.device_plugin.manifests import GFD_LABELS
+from refusals import refusal
 
 MPS = PluginConfig(sharing=Sharing.mps(replicas=4))
 MIG = PluginConfig(flags=Flags(mig_strategy="single"))
@@ -45,17 +45,11 @@ def strategies(*listed):
     return PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy=listed)))
 
 
-def refusal(make, *args, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*args, **given)
-    return str(refused.value)
-
-
 # --- options of every component -------------------------------------------------------------------------------
 
 
 def test_values_that_kubernetes_or_the_program_would_reject_are_rejected(refused):
-    refused(*STRUCTS.values())
+    refused(*STRUCTS.values(), NOTHING=NOTHING)
 
 
 def test_the_error_for_a_variable_that_overrides_the_file_names_its_setting():
@@ -78,14 +72,9 @@ def test_a_variable_with_a_keyword_is_rejected(variable):
     assert variables(container(LABELER, component=GpuFeatureDiscovery(env={variable: "x"})))[variable] == "x"
 
 
-def test_the_user_can_override_the_variables_of_the_container_runtime():
+def test_the_user_can_override_the_variables_of_the_container_runtime(expected):
     given = {"NVIDIA_VISIBLE_DEVICES": "0,1", "NVIDIA_DRIVER_CAPABILITIES": EnvValue.field("metadata.name"), "A": "b"}
-    assert variables(container(PLUGIN, component=DevicePlugin(env=given))) == {
-        "A": "b",
-        "CONFIG_FILE": "/config/config.yaml",
-        "NVIDIA_DRIVER_CAPABILITIES": {"fieldRef": {"fieldPath": "metadata.name"}},
-        "NVIDIA_VISIBLE_DEVICES": "0,1",
-    }
+    assert variables(container(PLUGIN, component=DevicePlugin(env=given))) == expected
 
 
 def test_options_of_a_component_override_those_of_the_chart():
@@ -174,15 +163,8 @@ def test_a_security_context_without_necessary_rights_is_rejected(component, conf
         )
 
 
-def test_a_sufficient_security_context_replaces_the_default():
-    for platform, config, context in (
-        (Kubernetes(), PLAIN, {}),
-        (Kubernetes(), PLAIN, {"runAsUser": 0}),
-        (Kubernetes(), MIG, {"privileged": True}),
-        (Kubernetes(), MIG, {"capabilities": {"add": ["SYS_ADMIN", "SYS_PTRACE"]}}),
-        (Kubernetes(), MIG, {"capabilities": {"add": ["ALL"]}}),
-        (Talos("1.12"), MIG, {"privileged": True, "runAsUser": 0}),
-    ):
+def test_a_sufficient_security_context_replaces_the_default(rows):
+    for platform, config, context in rows:
         found = container(PLUGIN, config, DevicePlugin(security_context=context), platform=platform)
         assert found["securityContext"] == context
     own = {"privileged": True, "readOnlyRootFilesystem": True}
@@ -220,7 +202,7 @@ def test_settings_that_the_plugin_would_ignore_or_misread_are_rejected(refused):
     refused(DevicePlugin)
 
 
-def test_settings_that_a_release_does_not_have_raise_or_warn():
+def test_settings_that_a_release_does_not_have_raise_or_warn(expected):
     forced = versions.release_of(versions.DEVICE_PLUGIN, Unverified("0.19.4", like="0.19.3"), "it")
     component = DevicePlugin(cdi_disable_hooks=["all"])
     component.check_release(NEW)
@@ -234,10 +216,7 @@ def test_settings_that_a_release_does_not_have_raise_or_warn():
     flags.check_release(NEW)
     with pytest.warns(GpuConstructsWarning) as caught:
         flags.check_release(OLD)
-    assert [str(warning.message) for warning in caught] == [
-        "device_plugin.cdi_feature_flags: release 0.18.2 of the device plugin ignores the unknown flag "
-        "'disable-ipc-discoverer'"
-    ]
+    assert [str(warning.message) for warning in caught] == expected
 
 
 # --- GPU Feature Discovery ------------------------------------------------------------------------------------

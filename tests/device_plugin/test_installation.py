@@ -2,17 +2,18 @@
 
 import warnings
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from cdk8s import App
 
+import refusals
 from gpu_constructs import (
     Configs,
     DevicePlugin,
     DevicePluginChart,
     Flags,
     GfdFlags,
-    GpuConstructsError,
     GpuConstructsWarning,
     Kubernetes,
     MpsControlDaemon,
@@ -39,10 +40,7 @@ def warned(config, **given):
     return [RACY if str(warning.message).startswith(RACY) else str(warning.message) for warning in caught]
 
 
-def refusal(config, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        warned(config, **given)
-    return refused.value.problem
+refusal = partial(refusals.problem, warned)
 
 
 def named(config):
@@ -57,33 +55,8 @@ def external(config):
     return Configs.external("theirs", flags=config.flags)
 
 
-def test_settings_that_an_installed_program_would_reject_or_ignore_are_rejected():
-    for flags, message, fine_without in (
-        (
-            Flags(device_discovery_strategy="vfio"),
-            "flags.device_discovery_strategy 'vfio' is for GPU Feature Discovery only. Use 'nvml', or set "
-            "device_plugin=False",
-            GFD_ALONE,
-        ),
-        (
-            Flags(use_node_feature_api=False),
-            "flags.use_node_feature_api must not be False, because GPU Feature Discovery publishes a NodeFeature. "
-            "Remove it",
-            PLUGIN_ALONE,
-        ),
-        (
-            Flags(gfd=GfdFlags(output_file="/tmp/gfd")),
-            "flags.gfd.output_file must be absent, because GPU Feature Discovery publishes a NodeFeature, "
-            "got '/tmp/gfd'. Remove it",
-            PLUGIN_ALONE,
-        ),
-        (
-            Flags(gfd=GfdFlags(oneshot=True)),
-            "flags.gfd.oneshot must not be True, because a DaemonSet restarts a program that exits. Use "
-            "sleep_interval='infinite' (from release 0.19.0), or remove it",
-            PLUGIN_ALONE,
-        ),
-    ):
+def test_settings_that_an_installed_program_would_reject_or_ignore_are_rejected(rows):
+    for flags, message, fine_without in rows:
         config = PluginConfig(flags=flags)
         for given in (config, named(config), managed(config), external(config)):
             assert refusal(given) == message
@@ -92,24 +65,8 @@ def test_settings_that_an_installed_program_would_reject_or_ignore_are_rejected(
     assert warned(PluginConfig(flags=fine)) == []
 
 
-def test_settings_of_a_later_release_are_rejected_in_all_files():
-    for config, what, first in (
-        (
-            PluginConfig(flags=Flags(plugin=PluginFlags(shared_devices_allocation_policy="packed"))),
-            "flags.plugin.shared_devices_allocation_policy",
-            "0.20.0",
-        ),
-        (
-            PluginConfig(flags=Flags(gfd=GfdFlags(sleep_interval="infinite"))),
-            "flags.gfd.sleep_interval 'infinite'",
-            "0.19.0",
-        ),
-        (
-            PluginConfig(sharing=Sharing.mps(replicas=2, fail_requests_greater_than_one=False)),
-            "sharing.mps.fail_requests_greater_than_one=False",
-            "0.20.0",
-        ),
-    ):
+def test_settings_of_a_later_release_are_rejected_in_all_files(rows):
+    for config, what, first in rows:
         for given in (config, named(config), managed(config), *([] if config.sharing.replicas else [external(config)])):
             for version in ("0.18.2", Unverified("0.18.9", like="0.18.2")):
                 release = getattr(version, "version", version)

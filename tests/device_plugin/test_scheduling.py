@@ -6,9 +6,10 @@ import warnings
 
 import pytest
 from cdk8s import App, Testing
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import at_depth
 from gpu_constructs import (
     Configs,
     DevicePluginChart,
@@ -16,11 +17,11 @@ from gpu_constructs import (
     Kubernetes,
     PluginConfig,
     Sharing,
-    Talos,
     Toleration,
 )
 from gpu_constructs.device_plugin.configs import object_suffix
 from scheduling import Node, fits
+from tables import beside, cases
 
 CONFIG = "nvidia.com/device-plugin.config"
 CAPABLE = "nvidia.com/mps.capable"
@@ -61,18 +62,7 @@ def test_node_labels_have_the_effect_that_they_have_in_the_scheduler(pod, fittin
     assert [labels for labels in unfit if fits(pod, Node(labels))] == []
 
 
-@pytest.mark.parametrize(
-    ("tolerations", "fitting"),
-    [
-        ([], False),
-        ([{"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}], True),
-        ([{"key": "dedicated", "value": "ai"}], True),
-        ([{"key": "dedicated", "operator": "Exists"}], True),
-        ([{"operator": "Exists"}], True),
-        ([{"key": "dedicated", "value": "web"}, {"key": "other", "operator": "Exists"}], False),
-        ([{"key": "dedicated", "operator": "Exists", "effect": "NoExecute"}], False),
-    ],
-)
+@cases
 def test_taints_have_the_effect_that_they_have_in_the_scheduler(tolerations, fitting):
     taint = {"key": "dedicated", "value": "ai", "effect": "NoSchedule"}
     assert fits({"tolerations": tolerations}, Node({}, (taint,))) is fitting
@@ -93,43 +83,8 @@ def _required(terms):
 # --- the chart ------------------------------------------------------------------------------------------------
 
 TALOS_LABEL = "extensions.talos.dev/nonfree-kmod-nvidia-production"
-FINDS = {
-    "own NFD on Talos": (
-        {"platform": Talos("1.13")},
-        [{"nvidia.com/gpu.present": "true"}, {"feature.node.kubernetes.io/pci-10de.present": "true"}],
-    ),
-    "own NFD on Kubernetes": (
-        {"platform": Kubernetes()},
-        [{"nvidia.com/gpu.present": "true"}, {"feature.node.kubernetes.io/cpu-model.vendor_id": "NVIDIA"}],
-    ),
-    "external NFD": (
-        {"platform": Talos("1.13"), "node_feature_discovery": "external"},
-        [
-            {"feature.node.kubernetes.io/pci-0300_10de.present": "true"},
-            {"feature.node.kubernetes.io/pci-0302_10de.present": "true"},
-            {"nvidia.com/gpu.present": "true"},
-        ],
-    ),
-    "driver extensions of Talos": (
-        {"platform": Talos("1.13"), "node_feature_discovery": False, "gpu_feature_discovery": False},
-        [{TALOS_LABEL: "570.1"}],
-    ),
-    "the user's affinity": (
-        {
-            "platform": Kubernetes(),
-            "node_feature_discovery": "external",
-            "affinity": affinity([expression("In", "gpu", key="pool")], [expression("Exists", key="gpus")])["affinity"],
-        },
-        [{"pool": "gpu"}, {"gpus": "8"}, {"pool": "cpu", "gpus": ""}],
-    ),
-}
-WITHOUT_GPU = [
-    {},
-    {"nvidia.com/gpu.present": "false"},
-    {"feature.node.kubernetes.io/cpu-model.vendor_id": "Intel"},
-    {"pool": "cpu"},
-    {"extensions.talos.dev/i915": "1"},
-]
+FINDS = beside(__file__, "scheduling")["finds"]
+WITHOUT_GPU = beside(__file__, "scheduling")["without_gpu"]
 NAMES = st.lists(
     st.from_regex(r"\A[A-Za-z]([-_.A-Za-z0-9]{0,6}[A-Za-z0-9])?\Z"),
     min_size=2,
@@ -160,7 +115,7 @@ def running(pods, node):
 
 
 @pytest.mark.parametrize("way", FINDS)
-@settings(max_examples=12)
+@at_depth(40, quick=5)
 @given(names=NAMES, data=st.data())
 def test_exactly_one_plugin_pod_runs_on_every_gpu_node_and_none_elsewhere(way, names, data):
     options, gpu_nodes = FINDS[way]
@@ -193,15 +148,7 @@ def _with_and_without_toleration():
 
 
 @pytest.mark.parametrize("component", ["device-plugin", "gpu-feature-discovery", "mps-control-daemon"])
-@pytest.mark.parametrize(
-    ("taint", "with_ours"),
-    [
-        ({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}, True),
-        ({"key": "CriticalAddonsOnly", "value": "true", "effect": "NoExecute"}, True),
-        ({"key": "dedicated", "value": "ai", "effect": "NoSchedule"}, False),
-    ],
-    ids=lambda value: value["key"] if isinstance(value, dict) else "",
-)
+@cases
 def test_a_tainted_gpu_node_runs_the_pods_that_tolerate_it(component, taint, with_ours):
     node = Node({"nvidia.com/gpu.present": "true", CAPABLE: "true"}, (taint,))
     told, untold = _with_and_without_toleration()

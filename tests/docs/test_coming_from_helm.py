@@ -1,7 +1,5 @@
 """The page for those who come from the Helm chart: its programs run, and its tables are the ones in the code."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

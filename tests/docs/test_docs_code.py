@@ -1,8 +1,5 @@
 """The blocks of the documents by language: each is run or checked. How it is tested lists by which test."""
 
-from __future__ import annotations
-
-import contextlib
 import json
 import re
 import shlex

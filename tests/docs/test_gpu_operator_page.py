@@ -1,7 +1,5 @@
 """The page on the GPU Operator: each of its programs runs as written, and says what is shown below it."""
 
-from __future__ import annotations
-
 import io
 import re
 import tarfile

@@ -1,7 +1,5 @@
 """The pages on exporters, metrics, dashboard and alerts: their tables and numbers are the code's."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

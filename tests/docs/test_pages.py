@@ -1,7 +1,5 @@
 """What holds for every page: its programs run as written, and what is refused gives the error that is shown."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import warnings

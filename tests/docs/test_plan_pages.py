@@ -1,7 +1,5 @@
 """The pages on capacity plans, sharing, the device plugin and power limits: their tables and numbers are the code's."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
@@ -46,6 +44,7 @@ from gpu_constructs.catalog.mig_profiles import MIG_PROFILES
 from gpu_constructs.kube.pod_specs import pod_specs
 from gpu_constructs.power.options import power_requests
 from shell import launcher
+from tables import beside
 
 PLAN, SHARING, PLUGIN, POWER = map(Page, ("capacity-plan", "sharing", "device-plugin", "power"))
 
@@ -223,18 +222,7 @@ def test_mig_and_dra_are_where_it_is_said() -> None:
 
 # --- the device plugin ----------------------------------------------------------------------------------------
 
-FACTS = {
-    '`sleep_interval="infinite"`': "has_infinite_sleep_interval",
-    "`flags.gdrcopy_enabled`, `dp_enable_healthchecks`": "has_gdrcopy_enabled",
-    "GDS, GDRCopy and MOFED devices in every container by default": "hands_out_rdma",
-    "config-manager can wait forever on a node without its label": "config_manager_needs_label",
-    "`shared_devices_allocation_policy`": "has_shared_devices_allocation_policy",
-    "`cdi_disable_hooks`": "has_cdi_disable_hooks",
-    "`Sharing.mps(fail_requests_greater_than_one=False)`": "honours_mps_fail_requests",
-    "config-manager beside MPS with `host_pid=True`": "config_manager_survives_host_pid",
-    "the attribute of a MIG device in its resource name (`mig-1g.10gb.me`)": "names_mig_attributes",
-    "GPU Feature Discovery reads its own pod and makes it the owner of what it publishes": "sets_owner_references",
-}
+FACTS = beside(__file__, "plan_pages")["facts"]
 
 
 def test_the_table_of_the_plugin_s_releases_is_the_one_in_the_code() -> None:

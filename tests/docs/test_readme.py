@@ -1,7 +1,5 @@
 """The README and the pages that it begins with: their apps write what they say, tables and links are true."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The pages of recipes: what they say of their programs and of numbers is so."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

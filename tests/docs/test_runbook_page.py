@@ -1,7 +1,5 @@
 """The runbook: a section for each alert, with what its rules say and with commands that exist."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import inspect

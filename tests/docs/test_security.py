@@ -1,7 +1,5 @@
 """The security list of a hardened GPU cluster, on every pod of dist/; each exception is a row with its reason."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The reference of the site: it has every name, and the pages that a program writes are those of the package."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -42,6 +40,8 @@ def texts(module: Path) -> list[str]:
 
 def test_the_page_of_labels_has_every_key_in_the_package() -> None:
     modules = sorted((dist.ROOT / "gpu_constructs").rglob("*.py"))
-    found = {key for module in modules for key in reference.keys_in(texts(module))}
+    # Most modules have no key, which their text tells sooner than their syntax tree.
+    with_keys = [module for module in modules if reference.keys_in([module.read_text(encoding="utf-8")])]
+    found = {key for module in with_keys for key in reference.keys_in(texts(module))}
     assert len(found) > 90
     assert [key for key in sorted(found) if not reference.is_explained(key)] == []

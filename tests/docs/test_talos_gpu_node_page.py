@@ -1,7 +1,5 @@
 """The page on Talos nodes: its files, identifiers, commands, tables and quotes are real; both pages' diagrams hold."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

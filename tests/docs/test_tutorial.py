@@ -1,7 +1,5 @@
 """The tutorial: its commands print what it shows, and what it says of the result is so."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page on routes: its tables are the ones in the code, and what it quotes is what the code says."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from pathlib import Path
@@ -14,17 +12,12 @@ import documents
 import gpu_constructs
 from gpu_constructs import GpuConstructsError, Kubernetes, Talos, ValidationBridge
 from gpu_constructs.catalog import versions
-from gpu_constructs.catalog.platforms import ROUTES, Platform, Route, require
+from gpu_constructs.catalog.platforms import ROUTES, Platform, require
 from gpu_constructs.operator import bridge
+from tables import beside
 
 PAGE = dist.ROOT / "docs" / "which-route.md"
-COLUMNS: dict[str, Route] = {
-    "plugin alone, by environment": "device-plugin",
-    "plugin alone, by CDI": "device-plugin-cdi",
-    "operator alone": "gpu-operator",
-    "operator with bridge": "gpu-operator-bridge",
-    "DRA driver": "dra",
-}
+COLUMNS = beside(__file__, "which_route_page")["columns"]
 ROWS = {row[0]: row[1:] for row in documents.table(PAGE, "platform")}
 WHY = {row[0]: f"{row[1]} {row[2]}" for row in documents.table(PAGE, "letter")}
 MESSAGES = [block.text for block in documents.blocks(PAGE, "text")]

@@ -1,7 +1,5 @@
 """The pages on workloads, giving GPUs, DRA and namespaces: their tables and programs are what the code makes."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
@@ -37,6 +35,7 @@ from gpu_constructs.workload.dra import FEATURE_GATES, ClaimSharing
 from gpu_constructs.workload.gpu_allocation import allocation, cel_selector
 from gpu_constructs.workload.manifest_access import ManifestAccess
 from gpu_constructs.workload.run import Kind
+from tables import beside
 
 WORKLOAD, ACCESS, DRA, NAMESPACES = map(Page, ("gpu-workload", "gpu-access", "dra", "namespaces"))
 
@@ -105,11 +104,8 @@ def test_a_request_chooses_nodes_or_none_as_its_row_says() -> None:
         assert bool(terms) == (not says.startswith("any;") and "MIG" not in says)
 
 
-def test_updates_budgets_and_disks_are_as_said(chart: Chart) -> None:
-    for replicas, strategy, has_budget in [
-        (1, {"type": "Recreate"}, False),
-        (2, {"type": "RollingUpdate", "maxSurge": 0, "maxUnavailable": 1}, True),
-    ]:
+def test_updates_budgets_and_disks_are_as_said(chart: Chart, rows) -> None:
+    for replicas, strategy, has_budget in rows:
         manifests = made(Chart(chart, f"replicas-{replicas}"), run=Run.deployment(replicas=replicas))
         found = of_kind("Deployment", manifests)["spec"]["strategy"]
         assert {"type": found["type"], **found.get("rollingUpdate", {})} == strategy
@@ -206,15 +202,7 @@ def test_what_a_kind_s_pods_can_say_is_in_its_definition() -> None:
 
 POD = {"containers": [{"name": "sidecar"}, {"name": "pytorch"}, {"name": "node"}, {"name": "kserve-container"}]}
 REPLICATED = {"template": {"spec": {"replicatedJobs": [{"template": {"spec": {"template": {"spec": POD}}}}]}}}
-SPECS: dict[str, dict[str, Any]] = {
-    "kubeflow.org/v1 Notebook": {"template": {"spec": POD}},
-    "kubeflow.org/v1 PyTorchJob": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": POD}}}},
-    "trainer.kubeflow.org/v1alpha1 TrainingRuntime": REPLICATED,
-    "trainer.kubeflow.org/v1alpha1 ClusterTrainingRuntime": REPLICATED,
-    "serving.kserve.io/v1beta1 InferenceService": {"predictor": POD},
-    "serving.kserve.io/v1alpha1 ServingRuntime": POD,
-    "serving.kserve.io/v1alpha1 ClusterServingRuntime": POD,
-}
+SPECS = beside(__file__, "workload_pages")["specs"]
 
 
 def test_gpus_go_to_the_container_that_is_named_and_to_no_train_job() -> None:

@@ -1,7 +1,5 @@
 """Each folder of examples/ is an app that writes its dist/, which is valid, and its README states what the app does."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -4,7 +4,6 @@ import pytest
 import yaml
 from cdk8s import ApiObject, App, Chart, JsonPatch, Testing
 
-from app_tables import table
 from gpu_constructs import (
     Backend,
     GpuAccess,
@@ -19,18 +18,15 @@ from gpu_constructs.checks.cluster_checks import check
 from gpu_constructs.checks.rules.table import broken_rules
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.provided import Provided
+from tables import beside
 
-TABLE = table(__file__, "charts")
+TABLE = beside(__file__, "charts")
 WHERE = ("runtimeClassName", "nodeSelector", "tolerations")
 CLASSES = [
     {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": "nvidia"}
     for name in ("nvidia", "own")
 ]
-FLUX = {
-    "apiVersion": "helm.toolkit.fluxcd.io/v2",
-    "kind": "HelmRelease",
-    "metadata": {"name": "app", "namespace": "ai"},
-}
+FLUX = beside(__file__, "charts")["flux"]
 NODES = GpuInventory(nodes=[GpuNode(name="n", gpu_model="RTX 3090", gpus=64)])
 
 

@@ -1,8 +1,10 @@
 import json
+from functools import partial
 
 import pytest
 from cdk8s import Chart
 
+import refusals
 from gpu_constructs import GpuConstructsError, Toleration
 from gpu_constructs.catalog import versions
 from gpu_constructs.feature_discovery import manifests as nfd
@@ -20,17 +22,13 @@ from gpu_constructs.feature_discovery.node_feature_discovery import (
 )
 from gpu_constructs.kube.env import EnvValue
 from gpu_constructs.tree.manifest import Manifest
+from tables import beside
 
 OLD, NEW = (versions.DEVICE_PLUGIN[release].node_feature_discovery for release in ("0.18.2", "0.20.0"))
 RELEASES = pytest.mark.parametrize(
     "release", [OLD, versions.NODE_FEATURE_DISCOVERY["0.18.3"], NEW], ids=lambda release: release.version
 )
-MEMBERS = {
-    "master": ("master", NfdMaster),
-    "gc": ("gc", NfdGarbageCollector),
-    "worker": ("worker", NfdWorker),
-    "topology-updater": ("topology_updater", NfdTopologyUpdater),
-}
+MEMBERS = beside(__file__, "nfd")["members"]
 COMPONENTS = pytest.mark.parametrize("component", MEMBERS)
 ONCE = ("master", "gc")
 DEFINITIONS = ["nodefeatures", "nodefeaturegroups", "nodefeaturerules"]
@@ -88,10 +86,7 @@ def changed_pod_fields(component, release=NEW, **options):
     return {key: theirs_pod.get(key) for key in keys if ours_pod.get(key) != theirs_pod.get(key)}
 
 
-def refusal(given, release=NEW):
-    with pytest.raises(GpuConstructsError) as refused:
-        installation(given, release)
-    return str(refused.value)
+refusal = partial(refusals.refusal, installation)
 
 
 # --- definitions ----------------------------------------------------------------------------------------------
@@ -172,11 +167,8 @@ def test_an_existing_account_is_not_created(component):
 
 
 @COMPONENTS
-def test_pods_in_the_nodes_network_resolve_names_of_the_cluster(component):
-    assert changed_pod_fields(component, host_network=True) == {
-        "hostNetwork": True,
-        "dnsPolicy": "ClusterFirstWithHostNet",
-    }
+def test_pods_in_the_nodes_network_resolve_names_of_the_cluster(component, expected):
+    assert changed_pod_fields(component, host_network=True) == expected
     own = changed_pod_fields(component, host_network=True, dns_policy="Default")
     assert own == {"hostNetwork": True, "dnsPolicy": "Default"}
 
@@ -206,13 +198,8 @@ def test_only_the_master_prefers_the_control_plane():
     assert changed_pod_fields("master", affinity={}) == {"affinity": None}
 
 
-def test_options_of_all_components_apply_unless_a_component_has_its_own():
-    given = NodeFeatureDiscovery(
-        priority_class_name="high",
-        image_pull_secrets=["a", "b"],
-        topology_updater=NfdTopologyUpdater(),
-        worker=NfdWorker(priority_class_name="system-node-critical"),
-    )
+def test_options_of_all_components_apply_unless_a_component_has_its_own(keywords):
+    given = NodeFeatureDiscovery(**keywords)
     manifests = installation(given)
     found = {name: pod(manifests[name])["priorityClassName"] for name in MEMBERS}
     assert found == {"master": "high", "gc": "high", "worker": "system-node-critical", "topology-updater": "high"}
@@ -230,12 +217,9 @@ def test_an_update_never_runs_two_pods_of_a_single_replica(component):
     assert (spec["replicas"], spec["strategy"]) == (2, {"type": "RollingUpdate"})
 
 
-def test_a_tenth_of_the_workers_is_replaced_at_a_time_and_one_topology_updater():
+def test_a_tenth_of_the_workers_is_replaced_at_a_time_and_one_topology_updater(expected):
     manifests = installation()
-    assert manifests["worker"]["spec"]["updateStrategy"] == {
-        "type": "RollingUpdate",
-        "rollingUpdate": {"maxUnavailable": "10%"},
-    }
+    assert manifests["worker"]["spec"]["updateStrategy"] == expected
     assert manifests["topology-updater"]["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
 
 
@@ -268,25 +252,8 @@ def matching(**terms):
     return {"sources": {"custom": [{"vars": {"a": "b"}, **terms}]}}
 
 
-LATE = [
-    {"master": NfdMaster(port=9000)},
-    {"gc": NfdGarbageCollector(port=9000)},
-    {"worker": NfdWorker(owner_refs=[])},
-    {"gc": NfdGarbageCollector(liveness_probe=NfdProbe())},
-    {"gc": NfdGarbageCollector(readiness_probe=NfdProbe())},
-    {"gc": NfdGarbageCollector(extra_args=["-list-size=5"])},
-    {"worker": NfdWorker(config={"core": {"noPublishFeatures": ["pci.*"]}})},
-    {"master": NfdMaster(config={"informerPageSize": 5})},
-    {"worker": NfdWorker(config=matching(matchFeatures=[{"feature": "cpu.model"}, {"feature": "kernel.kvm"}]))},
-    {"worker": NfdWorker(config=matching(matchAny=[{"matchFeatures": [{"feature": "memory.hugepages"}]}]))},
-]
-GONE = [
-    {"master": NfdMaster(metrics_port=9000)},
-    {"worker": NfdWorker(health_port=9000)},
-    {"gc": NfdGarbageCollector(metrics_port=9000)},
-    {"master": NfdMaster(config={"autoDefaultNs": False})},
-    {"worker": NfdWorker(config={"core": {"noOwnerRefs": True}})},
-]
+LATE = beside(__file__, "nfd")["late"]
+GONE = beside(__file__, "nfd")["gone"]
 
 
 @pytest.mark.parametrize(("rows", "other", "release"), [(LATE, NEW, OLD), (GONE, OLD, NEW)], ids=["late", "gone"])
@@ -315,20 +282,12 @@ def test_two_components_cannot_share_a_port_of_the_node():
 NAME = "kubernetes.io/metadata.name"
 
 
-def test_a_master_that_does_not_read_the_namespace_of_its_workers_is_rejected():
+def test_a_master_that_does_not_read_the_namespace_of_its_workers_is_rejected(rows):
     def selecting(selector):
         master = NfdMaster(config={"restrictions": {"nodeFeatureNamespaceSelector": selector}})
         return NodeFeatureDiscovery(master=master)
 
-    for selector in (
-        None,
-        {},
-        {"matchLabels": {"team": "gpu"}},
-        {"matchLabels": {NAME: "gpu"}},
-        {"matchExpressions": [{"key": NAME, "operator": "In", "values": ["other", "gpu"]}]},
-        {"matchExpressions": [{"key": NAME, "operator": "NotIn", "values": ["other"]}]},
-        {"matchExpressions": [{"key": "team", "operator": "In", "values": ["other"]}]},
-    ):
+    for (selector,) in rows:
         assert installation(selecting(selector))
     for selector, got in (
         ({"matchLabels": {NAME: "other"}}, ["other"]),
@@ -462,7 +421,7 @@ def test_release_0_18_has_one_port_and_no_owner_references():
     saying("gc", release, port=8081)
 
 
-def test_release_0_16_gets_only_the_flags_rights_and_options_that_it_supports():
+def test_release_0_16_gets_only_the_flags_rights_and_options_that_it_supports(rows):
     for patch, has_flag, reads_pod in ((0, False, False), (1, False, False), (2, False, True), (5, True, True)):
         release = versions.NODE_FEATURE_DISCOVERY[f"0.16.{patch}"]
         made = installation(release=release)
@@ -473,11 +432,7 @@ def test_release_0_16_gets_only_the_flags_rights_and_options_that_it_supports():
         assert [rule["verbs"] for rule in made["worker-role"]["rules"] if "pods" in rule["resources"]] == [
             ["get"]
         ] * reads_pod
-    for patch, part, option, first in (
-        (4, "worker", {"health_port": 9001}, "0.16.5"),
-        (9, "worker", {"config": {"core": {"noOwnerRefs": True}}}, "0.17.0"),
-        (9, "master", {"config": {"restrictions": {"nodeFeatureNamespaceSelector": {}}}}, "0.17.0"),
-    ):
+    for patch, part, option, first in rows:
         with pytest.raises(GpuConstructsError, match=rf"needs Node Feature Discovery {first}, got 0\.16\.{patch}"):
             saying(part, versions.NODE_FEATURE_DISCOVERY[f"0.16.{patch}"], **option)
 

@@ -1,25 +1,13 @@
 import re
 
-import pytest
 import yaml
 
-from gpu_constructs import GpuConstructsError
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdTopologyUpdater, NfdWorker
 from gpu_constructs.kube.yaml_text import yaml_text
+from refusals import refusal
+from tables import beside
 
-GPU_RULE = {
-    "name": "nvidia gpu present",
-    "labels": {"nvidia.com/gpu.present": "true"},
-    "matchFeatures": [
-        {
-            "feature": "pci.device",
-            "matchExpressions": {
-                "vendor": {"op": "In", "value": ["10de"]},
-                "class": {"op": "In", "value": ["0300", "0302"]},
-            },
-        }
-    ],
-}
+GPU_RULE = beside(__file__, "nfd_config")["gpu_rule"]
 
 
 class CoreSchemaLoader(yaml.SafeLoader):
@@ -46,12 +34,6 @@ def rule(**given):
 
 def matching(expression):
     return rule(matchFeatures=[{"feature": "cpu.model", "matchExpressions": {"vendor_id": expression}}])
-
-
-def refusal(function, *given, **named):
-    with pytest.raises(GpuConstructsError) as refused:
-        function(*given, **named)
-    return str(refused.value)
 
 
 # --- the user's file over ours --------------------------------------------------------------------------------
@@ -97,19 +79,8 @@ def test_keys_that_the_worker_would_skip_or_that_hide_gpu_nodes_are_rejected(ref
     refused(NfdWorker)
 
 
-def test_values_of_the_worker_are_written_unchanged():
-    for given in (
-        {"core": {"klog": {"v": 4, "addDirHeader": True, "logDir": "/log"}}},
-        {"core": {"labelSources": ["-usb", "all"], "featureSources": ["pci", "cpu"], "labelWhiteList": "gpu|cpu"}},
-        # A later ``all`` enables a source that an earlier word disabled. Only Go can check its regular expressions.
-        {"core": {"labelSources": ["-custom", "all"], "labelWhiteList": r"(?U)\z["}},
-        {"core": {"noPublish": False, "noOwnerRefs": True, "noPublishFeatures": ["pci.*"]}},
-        {"sources": {"cpu": {"cpuid": {"attributeBlacklist": [], "attributeWhitelist": ["AVX"]}}}},
-        {"sources": {"kernel": {"kconfigFile": "/boot/config", "configOpts": ["NO_HZ"]}, "local": {}}},
-        {"sources": {"usb": {"deviceClassWhitelist": [], "deviceLabelFields": ["class", "vendor", "serial"]}}},
-        {"sources": {"fake": {"labels": {"a": "b"}, "flagFeatures": ["a"], "instanceFeatures": [{"a": "b"}]}}},
-        {"sources": {"pci": {"deviceClassWhitelist": ["0b40", "12", "0B", "0"], "deviceLabelFields": ["device"]}}},
-    ):
+def test_values_of_the_worker_are_written_unchanged(rows):
+    for (given,) in rows:
         made = NfdWorker(config=given).document()
         for section, members in given.items():
             assert {key: made[section][key] for key in members} == members
@@ -174,28 +145,14 @@ def test_other_domains_can_be_denied_and_the_command_line_has_priority():
     assert NfdMaster(deny_label_ns=["nvidia.com"]).document() == {"extraLabelNs": ["nvidia.com"]}
 
 
-def test_values_of_master_and_topology_updater_are_written_unchanged():
-    given = {
-        "denyLabelNs": ["example.com"],
-        "enableTaints": True,
-        "klog": {"v": "4"},
-        "labelWhiteList": "gpu",
-        "leaderElection": {"leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "5s"},
-        "nfdApiParallelism": 5,
-        "informerPageSize": 0,
-        "resyncPeriod": "2h",
-        "restrictions": {"denyNodeFeatureLabels": True, "nodeFeatureNamespaceSelector": {"matchLabels": {"a": "b"}}},
-    }
+def test_values_of_master_and_topology_updater_are_written_unchanged(keywords):
+    given = keywords
     assert NfdMaster(config=given).document() == {"extraLabelNs": ["nvidia.com"], **given}
     given = {"excludeList": {"*": ["cpu"], "node-1": ["memory", "example.com/x"]}}
     assert NfdTopologyUpdater(config=given).document() == given
 
 
-NO_UPDATER = [
-    {"excludelist": {}},
-    {"excludeList": {"*": "cpu"}},
-    {"excludeList": ["cpu"]},
-]
+NO_UPDATER = beside(__file__, "nfd_config")["no_updater"]
 
 
 def test_keys_that_the_topology_updater_would_skip_are_rejected(snapshot):

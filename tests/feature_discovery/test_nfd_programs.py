@@ -1,6 +1,5 @@
 import dataclasses
 import re
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from gpu_constructs.feature_discovery.node_feature_discovery import (
     NfdTopologyUpdater,
     NfdWorker,
 )
+from tables import cases
 
 RELEASES = pytest.mark.parametrize("release", [OLD, NEW], ids=lambda release: release.version)
 
@@ -65,35 +65,7 @@ def test_feature_gates_are_flags_of_the_programs_that_have_them(release):
 
 
 @RELEASES
-@pytest.mark.parametrize(
-    ("name", "given", "flag"),
-    [
-        ("master", {"instance": "blue"}, "-instance=blue"),
-        ("master", {"replica_count": 2}, "-enable-leader-election"),
-        ("master", {"extra_label_ns": ["a.b", "c.d"]}, "-extra-label-ns=a.b,c.d"),
-        ("master", {"deny_label_ns": ["a.b", "*.c"]}, "-deny-label-ns=a.b,*.c"),
-        ("master", {"enable_taints": True}, "-enable-taints"),
-        ("master", {"resync_period": "2h"}, "-resync-period=2h"),
-        ("master", {"resync_period": timedelta(0)}, "-resync-period=0s"),
-        ("master", {"nfd_api_parallelism": 5}, "-nfd-api-parallelism=5"),
-        ("gc", {"interval": timedelta(minutes=10)}, "-gc-interval=600s"),
-        ("topology-updater", {"update_interval": "5s"}, "-sleep-interval=5s"),
-        ("topology-updater", {"watch_namespace": "ml"}, "-watch-namespace=ml"),
-        ("topology-updater", {"pod_set_fingerprint": False}, "-pods-fingerprint=false"),
-        (
-            "topology-updater",
-            {"kubelet_config_path": "/k.yaml"},
-            "-kubelet-config-uri=file:///host-var/kubelet-config",
-        ),
-        ("topology-updater", {"kubelet_state_dir": ""}, "-kubelet-state-dir="),
-        (
-            "topology-updater",
-            {"kubelet_pod_resources_sock_path": "/run/kubelet/pods.sock"},
-            "-podresources-socket=/host-var/lib/kubelet-podresources/pods.sock",
-        ),
-    ],
-    ids=str,
-)
+@cases
 def test_each_option_of_a_program_is_one_flag(name, given, flag, release):
     before, found = container(name, release)["args"], changed(name, release, **given)
     assert found.keys() == {"args"}
@@ -128,15 +100,8 @@ def files(name, **options):
 FEATURES_D = "/etc/kubernetes/node-feature-discovery/features.d"
 
 
-def test_the_worker_mounts_the_paths_that_it_reads():
-    seen = {
-        "/host-boot": "/boot",
-        "/host-etc/os-release": "/etc/os-release",
-        "/host-lib": "/lib",
-        "/host-proc/swaps": "/proc/swaps",
-        "/host-sys": "/sys",
-        "/host-usr/lib": "/usr/lib",
-    }
+def test_the_worker_mounts_the_paths_that_it_reads(keywords):
+    seen = keywords
     assert files("worker") == seen
     assert files("worker", mount_usr_src=True) == {**seen, "/host-usr/src": "/usr/src"}
     assert files("worker", mount_features_d=True) == {**seen, FEATURES_D: FEATURES_D}
@@ -184,16 +149,13 @@ SELECTOR = {"restrictions": {"nodeFeatureNamespaceSelector": {"matchLabels": {"a
 
 
 @RELEASES
-def test_the_rights_of_the_master_follow_its_options(release):
+def test_the_rights_of_the_master_follow_its_options(release, rows):
     assert rights("master", release) == (NODES, [])
     assert rights("master", release, replica_count=2) == (NODES, LEASE)
     assert rights("master", release, config=SELECTOR) == ([*NODES, " namespaces list watch"], [])
     gates = {"feature_gates": {"NodeFeatureGroupAPI": True}}
     assert rights("master", release, gates) == ([*NODES, "nfd.k8s-sigs.io nodefeaturegroups list watch"], GROUPS)
-    for given in (
-        {"config": {"restrictions": {"allowOverwrite": False}}},
-        {"enable_taints": True, "instance": "a", "deny_label_ns": ["a.b"], "resync_period": "1m"},
-    ):
+    for (given,) in rows:
         assert rights("master", release, {"feature_gates": {"DisableAutoPrefix": True}}, **given) == (NODES, [])
 
 

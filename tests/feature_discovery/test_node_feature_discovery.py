@@ -1,33 +1,20 @@
-import pytest
 from cdk8s_plus_27 import EnvValue as PlusEnvValue
 
-from gpu_constructs import GpuConstructsError, Toleration
+from gpu_constructs import Toleration
 from gpu_constructs.feature_discovery.node_feature_discovery import (
-    NfdGarbageCollector,
     NfdMaster,
     NfdNetworkPolicy,
     NfdPodDisruptionBudget,
     NfdPodMonitor,
     NfdProbe,
     NfdServiceAccount,
-    NfdTopologyUpdater,
-    NfdWorker,
     NodeFeatureDiscovery,
 )
 from gpu_constructs.kube.env import EnvValue
+from refusals import refusal
+from tables import beside, cases
 
-COMPONENTS = {
-    "master": NfdMaster,
-    "worker": NfdWorker,
-    "gc": NfdGarbageCollector,
-    "topology_updater": NfdTopologyUpdater,
-}
-
-
-def refusal(struct, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        struct(**given)
-    return str(refused.value)
+COMPONENTS = beside(__file__, "node_feature_discovery")["components"]
 
 
 # --- every component ------------------------------------------------------------------------------------------
@@ -55,18 +42,7 @@ def test_values_that_one_component_would_reject_or_ignore_are_rejected(refused):
     refused(*COMPONENTS.values())
 
 
-@pytest.mark.parametrize(
-    ("replicas", "budget"),
-    [
-        (1, {}),
-        (1, {"min_available": "1%"}),
-        (2, {"min_available": 2}),
-        (3, {"min_available": "67%"}),
-        (2, {"max_unavailable": 0}),
-        (2, {"max_unavailable": "0%"}),
-    ],
-    ids=str,
-)
+@cases
 def test_a_budget_that_would_block_every_drain_is_rejected(replicas, budget):
     given = {"replica_count": replicas, "pod_disruption_budget": NfdPodDisruptionBudget(**budget)}
     for name in ("master", "gc"):
@@ -76,26 +52,14 @@ def test_a_budget_that_would_block_every_drain_is_rejected(replicas, budget):
         )
 
 
-def test_a_budget_that_allows_a_drain_is_written_unchanged():
-    for replicas, budget, manifest in (
-        (2, {}, {"minAvailable": 1}),
-        (1, {"min_available": 0}, {"minAvailable": 0}),
-        (1, {"max_unavailable": 1}, {"maxUnavailable": 1}),
-        (3, {"min_available": "66%"}, {"minAvailable": "66%"}),
-        (1, {"max_unavailable": "1%"}, {"maxUnavailable": "1%"}),
-    ):
+def test_a_budget_that_allows_a_drain_is_written_unchanged(rows):
+    for replicas, budget, manifest in rows:
         made = NfdMaster(replica_count=replicas, pod_disruption_budget=NfdPodDisruptionBudget(**budget))
         assert made.pod_disruption_budget.to_manifest() == {**manifest, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
 
 
-def test_a_setting_can_have_one_place_only():
-    for member, value, key, written in (
-        ("deny_label_ns", ["a.b"], "denyLabelNs", ["a.b"]),
-        ("extra_label_ns", ["a.b"], "extraLabelNs", ["a.b"]),
-        ("enable_taints", True, "enableTaints", True),
-        ("resync_period", "1h", "resyncPeriod", "1h"),
-        ("nfd_api_parallelism", 5, "nfdApiParallelism", 5),
-    ):
+def test_a_setting_can_have_one_place_only(rows):
+    for member, value, key, written in rows:
         assert NfdMaster(**{member: value})
         assert NfdMaster(config={key: written}).document()[key] == written
         assert refusal(NfdMaster, **{member: value}, config={key: written}) == (
@@ -117,14 +81,7 @@ def test_an_impossible_installation_is_rejected(refused):
     refused(NodeFeatureDiscovery)
 
 
-def test_the_error_for_a_missing_option_of_the_chart_gives_the_reason():
-    for member, why in {
-        "post_delete_cleanup": "the hook of the chart is a Job that kubectl apply would start at once, and it "
-        "removes all NFD labels of nodes",
-        "checksum_values_only": "the checksum of a pod covers only its file",
-        "name_override": "set fullname",
-        "fullname_override": "set fullname",
-        "namespace_override": "set namespace",
-    }.items():
+def test_the_error_for_a_missing_option_of_the_chart_gives_the_reason(expected):
+    for member, why in expected.items():
         message = f"{member} is not a member of NodeFeatureDiscovery: {why}"
         assert refusal(NodeFeatureDiscovery, **{member: True}) == message

@@ -1,7 +1,5 @@
 """Tests of Node Feature Discovery as a chart of its own, also from the values of its Helm chart."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from typing import Any
@@ -20,6 +18,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.catalog.versions import NODE_FEATURE_DISCOVERY
 from house_style import assert_house_style
+from tables import cases
 
 RELEASE = {"release_name": "nfd", "namespace": "nfd"}
 RULE = {"name": "a", "labels": {"a": "b"}, "matchFeatures": [{"feature": "pci.device"}]}
@@ -59,40 +58,24 @@ def test_values_keep_the_defaults_of_the_programs(version):
     assert chart.provides.nfd_labels.publishes("feature.node.kubernetes.io/pci-0300_10de.present")
 
 
-@pytest.mark.parametrize(
-    ("values", "config"),
-    [
-        ({"core": {"sources": ["pci", "system"]}}, {"core": {"sources": ["pci", "system"]}}),
-        ({"core": {"labelSources": ["pci"]}}, {"core": {"labelSources": ["pci"]}}),
-        ({"sources": {"custom": [RULE]}}, {"sources": {"custom": [RULE]}}),
-    ],
-)
+@cases
 def test_the_file_of_the_worker_is_that_of_the_user(values, config):
     chart, warned = made({"worker": {"config": values}})
     assert (configuration(chart), warned) == (config, [])
 
 
-def test_an_entry_that_the_program_skips_is_dropped_with_a_warning_and_the_rest_stays():
+def test_an_entry_that_the_program_skips_is_dropped_with_a_warning_and_the_rest_stays(expected):
     config = {"sources": {"custom": [GONE, RULE], "system": {"a": 1}}}
     chart, warned = made({"worker": {"config": config}, "tls": {"enable": False}})
     assert configuration(chart) == {"sources": {"custom": [RULE]}}
-    keys = [
-        "values.tls.enable",
-        "values.worker.config.sources.custom[0].matchOn",
-        "values.worker.config.sources.custom[0]",
-        "values.worker.config.sources.system",
-    ]
+    keys = expected
     assert [one.partition(" is dropped: it ")[0] for one in warned] == keys
 
 
-def test_values_of_release_0_16_can_state_the_defaults_of_keys_that_later_releases_lack():
+def test_values_of_release_0_16_can_state_the_defaults_of_keys_that_later_releases_lack(rows):
     values = {"enableNodeFeatureApi": True, "tls": {"enable": False}, "master": {"service": {"port": 8080}}}
     assert made({**values, "featureGates": {"NodeFeatureAPI": True}}, version="0.16.4")[1] == []
-    for section, said in (
-        ({"tls": {"enable": True}}, "values.tls.enable is for gRPC connections between the programs"),
-        ({"enableNodeFeatureApi": False}, "values.enableNodeFeatureApi must be true"),
-        ({"master": {"resourceLabels": ["a"]}}, "values.master.resourceLabels is not convertible"),
-    ):
+    for section, said in rows:
         with pytest.raises(GpuConstructsError, match=f"^nfd: {re.escape(said)}"):
             made(section, version="0.16.4")
     _, (warned,) = made({"worker": {"hostNetwork": True}}, version="0.16.4")

@@ -77,7 +77,7 @@ def test_a_rule_with_all_options_is_valid(chart, objects, snapshot):
 
 
 def test_a_rule_that_node_feature_discovery_would_ignore_is_rejected(refused):
-    refused(rule)
+    refused(rule, LONG=1025 * "b")
 
 
 def test_an_expression_that_node_feature_discovery_would_reject_is_rejected(refused):

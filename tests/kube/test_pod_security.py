@@ -1,18 +1,11 @@
 """Pod Security levels: every check can fail, and known pods have the same result as in the admission plugin."""
 
-from __future__ import annotations
-
 import copy
 
 from gpu_constructs.kube.pod_security import CHECKS, violations, ways_out
+from tables import beside
 
-RESTRICTED_POD = {
-    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-    "containers": [
-        {"name": "main", "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
-    ],
-    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-}
+RESTRICTED_POD = beside(__file__, "pod_security")["restricted_pod"]
 PLAIN_POD = {"containers": [{"name": "main"}]}
 INLINE_VOLUMES = ("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "projected", "secret")
 

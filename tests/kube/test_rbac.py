@@ -5,15 +5,8 @@ RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]
 SUBJECTS = [{"kind": "ServiceAccount", "name": "agent", "namespace": "gpu"}]
 
 
-def test_a_service_account_does_not_mount_its_token_by_default():
-    assert rbac.service_account(METADATA) == {
-        "service-account": {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": METADATA,
-            "automountServiceAccountToken": False,
-        }
-    }
+def test_a_service_account_does_not_mount_its_token_by_default(expected):
+    assert rbac.service_account(METADATA) == expected
 
 
 def test_a_cluster_role_has_no_namespace_but_its_service_account_has_one():

@@ -1,7 +1,5 @@
 """Helpers that convert the values of a chart, and the cases in ``cases/``: values with their expected results."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
@@ -11,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from gpu_constructs import GpuConstructsError, GpuConstructsWarning, Kubernetes
+import refusals
+from gpu_constructs import GpuConstructsWarning, Kubernetes
 from gpu_constructs.device_plugin.chart_values import chart_options
 from gpu_constructs.observability import dcgm_exporter_values, nvidia_gpu_exporter_values
 
@@ -92,8 +91,4 @@ def read(name: str) -> list[dict[str, Any]]:
 
 def refusal(chart: str, values: Any, **given: Any) -> str:
     """Return the text of the error."""
-    try:
-        options(chart, values, **given)
-    except GpuConstructsError as error:
-        return str(error)
-    raise AssertionError(f"{values} are taken")
+    return str(refusals.refused(options, chart, values, **given))

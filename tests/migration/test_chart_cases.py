@@ -1,7 +1,5 @@
 """Conversion of the values of charts. The cases are in ``cases/``, with one row for each fact."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import chart_cases as cases

@@ -1,7 +1,5 @@
 """The tables of chart keys: they contain every key of the charts, and their keywords exist."""
 
-from __future__ import annotations
-
 import inspect
 
 import chart_cases

@@ -1,7 +1,5 @@
 """Checks of the values of a chart against its keys, and their merge with the defaults like in Helm."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Constructs from the values of Helm charts, with everything that they emit."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from gpu_constructs.catalog import versions
 from gpu_constructs.migration.chart import chart
 from gpu_constructs.observability.dcgm_program_values import chart_metrics
 from house_style import assert_house_style
+from tables import beside
 
 CLASSES: dict[str, Any] = {
     "dcgm-exporter": DcgmExporter,
@@ -34,11 +33,7 @@ CLASSES: dict[str, Any] = {
     "nvidia-gpu-exporter": NvidiaGpuExporter,
 }
 RELEASES = [(name, release) for name in CLASSES for release in chart_tables.leaves(name)]
-EVERYTHING = {
-    "dcgm-exporter": {"kubernetes": {"enablePodLabels": True}, "debugDump": {"enabled": True}},
-    "nvidia-device-plugin": {"gfd": {"enabled": True}, "nfd": {"topologyUpdater": {"enable": True}}},
-    "nvidia-gpu-exporter": {"serviceMonitor": {"enabled": True}, "grafanaDashboard": {"enabled": True}},
-}
+EVERYTHING = beside(__file__, "from_helm_values")["everything"]
 
 
 def made(name: str, values: Any, **given: Any) -> Chart:

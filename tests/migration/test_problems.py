@@ -1,7 +1,5 @@
 """Tests of the error that reports all problems of values at once, with the line of each in the file."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.errors import ValuesError
 from house_style import assert_house_style
+from tables import beside, cases
 
 FILE = """\
 # Values of a user.
@@ -33,12 +32,7 @@ extraEnv:
   - name: A
     value: 1
 """
-PROBLEMS = {
-    3: "values.serviceMonitor.interval",
-    4: "values.image.tag",
-    7: "values.resources.limits['example.com/disk']",
-    9: "values.extraEnv[0]",
-}
+PROBLEMS = beside(__file__, "problems")["problems"]
 RELEASE = {"release_name": "r", "namespace": "gpu"}
 
 
@@ -70,12 +64,9 @@ def test_a_warning_names_the_line_of_the_dropped_key(file):
     assert {one.partition(" is dropped")[0] for one in said} == {f"line {n}: {key}" for n, key in PROBLEMS.items()}
 
 
-def test_values_from_python_have_no_line_numbers_and_one_problem_is_one_line():
+def test_values_from_python_have_no_line_numbers_and_one_problem_is_one_line(expected):
     values = {"service": {"typ": "NodePort"}, "image": {"tag": 1}}
-    assert [one.partition(" ")[0] for one in refused(DcgmExporter.from_helm_values, values).problems] == [
-        "values.service.typ",
-        "values.image.tag",
-    ]
+    assert [one.partition(" ")[0] for one in refused(DcgmExporter.from_helm_values, values).problems] == expected
     assert refused(DcgmExporter.from_helm_values, {"image": {"tag": 1}}).problem.startswith("values.image.tag must be")
 
 
@@ -86,14 +77,7 @@ def test_a_problem_that_strict_false_cannot_drop_is_reported_with_the_rest():
     assert [one.partition(" ")[0] for one in caught.value.problems] == ["values.config", "values.image.tag"]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("a: [", "path must be a values file in YAML, got "),
-        ("[1]", "path must be a file with a mapping, got [1] in "),
-        (None, "path must be a values file in YAML, got "),
-    ],
-)
+@cases
 def test_a_file_without_values_is_rejected(file, text, problem):
     file.unlink() if text is None else file.write_text(text, encoding="utf-8")
     with pytest.raises(GpuConstructsError) as caught:

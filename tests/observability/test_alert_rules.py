@@ -5,17 +5,19 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from functools import partial
 
 import promql_parser
 import pytest
 
 import alert_scenarios
+import refusals
 from alert_scenarios import ALERTS, SCENARIOS, TABLES, VARIANTS, Agent, Request, dcgm, nvidia_smi, rules_of
-from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.alert_rules import ALERT_NAMES, RULE_NAMES, Options, gpu_rules, rule_groups
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
 from gpu_constructs.observability.gpu_series import dcgm_series
 from gpu_constructs.observability.metrics import metric_set
+from tables import beside
 
 RECORDED = {
     "gpu:utilization:percent",
@@ -60,10 +62,7 @@ def rule(found, name):
     return one
 
 
-def refusal(*args, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        rules(*args, **options)
-    return refused.value.problem
+refusal = partial(refusals.problem, rules)
 
 
 # --- which rules -------------------------------------------------------------
@@ -208,33 +207,16 @@ def test_only_alerts_about_past_events_fire_without_waiting():
     }
 
 
-def test_each_requested_limit_has_a_rule_that_names_it_and_waits_for_the_agent():
+def test_each_requested_limit_has_a_rule_that_names_it_and_waits_for_the_agent(keywords):
     found = [one for one in rules(power=Agent()) if one.name == "GpuPowerLimitDrift"]
-    limits = {
-        "uuid:GPU-special": "250 W",
-        "pci:0000:C1:00.0": "the board's default",
-        "index:7": "200 W",
-        "name:*RTX 4090*": "80 % of the board's default",
-        "watts": "300 W",
-    }
+    limits = keywords
     assert [one.labels["request"] for one in found] == list(limits)
     for one, limit in zip(found, limits.values(), strict=True):
         assert f"The request is {limit} (" in one.annotations["description"]
         assert one.pending == 2100
 
 
-CASES = [
-    ("NVIDIA L4", "NVIDIA L4"),
-    ("*RTX 3090*", ".*RTX 3090.*"),
-    ("RTX 40?0", "RTX 40.0"),
-    ("A100 (80+GB).x", r"A100 \\(80\\+GB\\)\\.x"),
-    ("RTX [34]090", "RTX [34]090"),
-    ("RTX [!34]090", "RTX [^34]090"),
-    ("RTX [", r"RTX \\["),
-    ("[]x]", r"[\\]x]"),
-    ("[!]", r"\\[!\\]"),
-    ("{{ x", r"\\{\\{ x"),
-]
+CASES = beside(__file__, "alert_rules")["cases"]
 
 
 def test_a_shell_pattern_is_a_regular_expression_in_the_rule():
@@ -321,13 +303,8 @@ def test_an_unknown_rule_name_is_rejected(refused):
     refused(rules)
 
 
-def test_severity_waiting_time_labels_and_runbook_can_be_replaced():
-    found = rules(
-        thresholds=AlertThresholds(pending={"GpuLost": "1h30m", "GpuTemperatureHigh": 0}),
-        severities={"GpuLost": "warning"},
-        alert_labels={"team": "gpu"},
-        runbook_url="https://wiki.example/gpus",
-    )
+def test_severity_waiting_time_labels_and_runbook_can_be_replaced(keywords):
+    found = rules(**keywords)
     lost = rule(found, "GpuLost")
     assert lost.labels == {"team": "gpu", "severity": "warning"}
     assert lost.annotations["runbook_url"] == "https://wiki.example/gpus#gpulost"
@@ -337,26 +314,9 @@ def test_severity_waiting_time_labels_and_runbook_can_be_replaced():
     assert written["GpuPodUnschedulable"]["labels"]["team"] == "gpu"
 
 
-def test_thresholds_reach_their_rules():
+def test_thresholds_reach_their_rules(keywords):
     found = rules(
-        thresholds=AlertThresholds(
-            temperature_warning=71,
-            temperature_critical=72,
-            slowdown_margin=7,
-            vram_ratio=0.73,
-            idle="74m",
-            thermal_throttled_ratio=0.75,
-            power_throttled_ratio=0.76,
-            power_throttled_utilization=77,
-            ecc_corrected_per_hour=78,
-            pcie_replays_per_minute=79,
-            power_limit_tolerance=80,
-            xid_critical=[81],
-            xid_warning=[82],
-            xid_ignored=[83],
-            xid_window="84m",
-            lost_window="85m",
-        ),
+        thresholds=AlertThresholds(**keywords),
         power=Agent(),
     )
     for name, texts in {

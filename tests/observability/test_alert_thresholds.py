@@ -1,4 +1,5 @@
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
+from tables import beside
 
 # Source: docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, column "Immediate Action".
 RESET_GPU = {46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158}
@@ -12,17 +13,7 @@ def test_the_critical_xids_are_those_that_require_a_reset_in_the_catalog_of_nvid
     assert set(AlertThresholds().xid_critical) == demanded
 
 
-CASES = [
-    {"temperature_warning": 40, "temperature_critical": 41},
-    {"temperature_warning": 109, "temperature_critical": 110},
-    {"temperatures_by_model": {"*RTX 3090*": (80, 88)}},
-    {"vram_ratio": 0.999},
-    {"idle": 300},
-    {"idle": "720h"},
-    {"xid_critical": [], "xid_warning": [], "xid_ignored": []},
-    {"pending": {"GpuLost": 0}},
-    {"power_throttled_utilization": 0},
-]
+CASES = beside(__file__, "alert_thresholds")["cases"]
 
 
 def test_a_value_at_its_limit_is_valid():

@@ -92,14 +92,8 @@ def promql(query, **chosen):
     return re.sub(r"\$([a-z_]+)", lambda found: {**values, **chosen}[found[1]], query)
 
 
-def test_each_query_sets_the_scrape_interval_for_the_rate_interval():
-    series = dcgm_series(
-        job="x",
-        metrics=["DCGM_FI_DEV_POWER_VIOLATION"],
-        hostname_label="hostname",
-        pods="none",
-        scrape_interval_seconds=60,
-    )
+def test_each_query_sets_the_scrape_interval_for_the_rate_interval(keywords):
+    series = dcgm_series(**keywords)
     told = [target for panel in dashboard(series)["panels"] for target in panel.get("targets", [])]
     assert {target["interval"] for target in told} == {"60s"}
     assert any("$__rate_interval" in target["expr"] for target in told)

@@ -18,7 +18,6 @@ from gpu_constructs import (
     NvidiaRuntimeClass,
     Tls,
     Toleration,
-    UpdateStrategy,
     Volume,
 )
 from gpu_constructs.kube.config_map import sha256
@@ -78,14 +77,9 @@ def test_pods_are_scraped_without_a_service_or_not_at_all(exporter):
 
 
 @EACH
-def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them(exporter):
+def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them(exporter, expected):
     service = exporter.find("Service", scrape="annotations", port=9500)
-    assert service["metadata"]["annotations"] == {
-        "prometheus.io/scrape": "true",
-        "prometheus.io/port": "9500",
-        "prometheus.io/path": "/metrics",
-        "prometheus.io/scheme": "http",
-    }
+    assert service["metadata"]["annotations"] == expected
     with warnings.catch_warnings(action="error"):
         exporter.objects(pod_annotations={"prometheus.io/scrape": "true"}, scrape="annotations")
     with pytest.warns(GpuConstructsWarning) as warned:
@@ -132,26 +126,8 @@ def test_it_runs_on_gpu_nodes_under_the_nvidia_runtime_and_takes_no_slot(exporte
 
 
 @EACH
-def test_options_of_pods_reach_them(exporter, snapshot):
-    everything = exporter.daemonset(
-        host_network=True,
-        env={"EXTRA": "x"},
-        volumes={"/jobs": Volume.host_path("/var/lib/jobs", type="Directory")},
-        affinity={"podAntiAffinity": {}},
-        image="registry.example/exporter@sha256:" + "0" * 64,
-        image_pull_policy="Always",
-        image_pull_secrets=["registry"],
-        resources={"limits": {"memory": "2Gi"}},
-        priority_class_name="monitoring",
-        tolerations=[TAINT],
-        node_selector={"pool": "gpu"},
-        service_account="puller",
-        update_strategy=UpdateStrategy.on_delete(),
-        pod_labels={"team": "ml"},
-        pod_annotations={"note": "x y"},
-        pod_security_context={"supplementalGroups": [7]},
-        security_context={"privileged": True},
-    )
+def test_options_of_pods_reach_them(exporter, snapshot, keywords):
+    everything = exporter.daemonset(**keywords)
     assert [everything] == snapshot
 
 

@@ -1,21 +1,21 @@
 """Tests of `GpuAlerts`: one object of the configured kind, valid under its CRD."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
-import pytest
 from cdk8s import App, Chart, Testing
 
 import invariants
+import refusals
 from alert_scenarios import Agent, Request, dcgm, nvidia_smi
-from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.alert_rules import ALERT_NAMES
-from gpu_constructs.observability.alert_thresholds import AlertThresholds
 from gpu_constructs.observability.dcgm_exporter import DcgmExporter
 from gpu_constructs.observability.gpu_alerts import GpuAlerts
 from gpu_constructs.observability.gpu_series import GpuSeries
 from gpu_constructs.observability.nvidia_gpu_exporter import NvidiaGpuExporter
 from gpu_constructs.power.power_limit import PowerLimit
 from schemas import schema_errors
+from tables import beside
 
 KINDS = {"PrometheusRule": "monitoring.coreos.com/v1", "VMRule": "operator.victoriametrics.com/v1beta1"}
 
@@ -55,10 +55,7 @@ def alerts(manifest, name=None):
     return [rule for rule in found if name in (None, rule["alert"])]
 
 
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        made(**given)
-    return str(refused.value)
+refusal = partial(refusals.refusal, made)
 
 
 def test_the_object_satisfies_its_crd():
@@ -95,12 +92,7 @@ def test_it_accepts_the_exporters_and_the_power_limit_of_the_library(chart):
         assert 'namespace="gpus",daemonset="nvidia-powerlimit"' in down["expr"]
 
 
-CASES = [
-    ({}, "35m"),
-    ({"interval_seconds": 10}, "5m"),
-    ({"interval_seconds": 9_999_999}, "2777h51m"),
-    ({"interval_seconds": 3600, "retry_seconds": 600}, "1h14m"),
-]
+CASES = beside(__file__, "gpu_alerts")["cases"]
 
 
 def test_drift_waits_for_two_checks_of_the_agent():
@@ -118,15 +110,8 @@ def test_a_request_that_is_refused_is_not_clamped():
     assert clamped.count("POWER_MGMT_LIMIT_MAX") == refused.count("POWER_MGMT_LIMIT_MAX") + 1 == 2
 
 
-def test_the_options_reach_the_rules():
-    manifest = rendered(
-        thresholds=AlertThresholds(vram_ratio=0.5),
-        device_plugin="plugin",
-        leave_out=["GpuLost"],
-        severities={"GpuTemperatureHigh": "info"},
-        runbook_url="https://wiki.example/gpus",
-        alert_labels={"team": "gpu"},
-    )
+def test_the_options_reach_the_rules(keywords):
+    manifest = rendered(**keywords)
     assert alerts(manifest, "GpuMemoryNearlyFull")[0]["expr"].endswith("> 0.5")
     assert 'daemonset="plugin"' in alerts(manifest, "NvidiaDevicePluginUnavailable")[0]["expr"]
     assert not alerts(manifest, "GpuLost")
@@ -142,7 +127,8 @@ def test_it_looks_the_same_as_last_time(snapshot):
 
 
 def test_bad_input_gets_one_error(refused):
-    refused(made, at="gpu/alerts: ")
+    short = {"SELDOM": SELDOM, "POWER_LIMIT": power_limit(), "DEFAULT": Exporter(dcgm("default"))}
+    refused(made, at="gpu/alerts: ", **short)
 
 
 def test_alerts_without_a_rule_are_refused():

@@ -48,14 +48,8 @@ def test_it_makes_one_config_map(objects, snapshot):
     assert [{**manifest, "data": dict.fromkeys(manifest["data"], "(the dashboard)\n")}] == snapshot
 
 
-def test_options_reach_the_dashboard():
-    given = {
-        "title": "Mine",
-        "uid": "mine",
-        "datasource_type": "victoriametrics-metrics-datasource",
-        "kube_state_metrics": False,
-        "refresh": "30s",
-    }
+def test_options_reach_the_dashboard(keywords):
+    given = keywords
     assert made(**given).json == dashboard(DCGM.series, **given)
 
 
@@ -96,7 +90,8 @@ def test_its_json_is_a_copy_that_users_may_change():
 
 
 def test_a_value_that_grafana_or_kubernetes_rejects_is_rejected(refused):
-    refused(made, at="gpu/board: ")
+    series = dcgm_series(job="x", metrics=[], hostname_label="h", pods="one")
+    refused(made, at="gpu/board: ", WITHOUT_METRICS=DCGM._replace(series=series))
 
 
 def test_the_picture_in_the_documents_shows_this_dashboard():

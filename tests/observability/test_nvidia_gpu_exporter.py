@@ -6,15 +6,10 @@ import invariants
 from exporter_rendering import Rendering
 from gpu_constructs import (
     BasicAuth,
-    ExporterService,
     GpuNamespace,
-    Kubernetes,
     NvidiaGpuExporter,
     Tls,
-    Toleration,
     Unverified,
-    UpdateStrategy,
-    Volume,
 )
 from gpu_constructs.kube import pod_security
 
@@ -44,33 +39,8 @@ def test_on_talos(objects, snapshot):
     assert objects(chart_with(dashboard=False)) == snapshot
 
 
-def test_with_everything_on_plain_kubernetes(objects, snapshot):
-    chart = chart_with(
-        platform=Kubernetes(),
-        backend="nvml",
-        query_field_names=["power.draw", "power.limit", "utilization.gpu"],
-        query_field_names_exclude=["remapped_rows.histogram.*"],
-        collect_interval_seconds=15,
-        collect_timeout_seconds=20,
-        compute_apps=True,
-        compute_apps_mig=True,
-        pcie_throughput=True,
-        tls=TLS,
-        basic_auth=AUTH,
-        scrape="VMServiceScrape",
-        dashboard=False,
-        service=ExporterService(internal_traffic_policy="Local", annotations={"team": "gpu"}),
-        log_level="debug",
-        log_format="json",
-        env={"GOMEMLIMIT": "200MiB"},
-        volumes={"/captures": Volume.config_map("captures")},
-        service_account="puller",
-        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
-        node_selector={"pool": "gpu"},
-        update_strategy=UpdateStrategy.on_delete(),
-        pod_labels={"team": "gpu"},
-        pod_annotations={"note": "x"},
-    )
+def test_with_everything_on_plain_kubernetes(objects, snapshot, keywords):
+    chart = chart_with(**keywords)
     assert objects(chart) == snapshot
 
 
@@ -90,14 +60,8 @@ def test_the_series_follow_backend_fields_and_options():
 # --- no privileges -----------------------------------------------------------------------------------------------
 
 
-def test_its_pods_have_no_rights_and_meet_the_level_restricted():
-    for given in (
-        {},
-        {"backend": "nvml", "pcie_throughput": True},
-        {"tls": TLS, "basic_auth": AUTH},
-        {"platform": Kubernetes()},
-        {"volumes": {"/captures": Volume.config_map("captures")}},
-    ):
+def test_its_pods_have_no_rights_and_meet_the_level_restricted(rows):
+    for (given,) in rows:
         spec = SMI.pod(**given)
         assert pod_security.violations(spec, "restricted") == [], given
         assert spec["automountServiceAccountToken"] is False
@@ -143,17 +107,8 @@ def test_the_backend_decides_the_image_the_flag_and_the_architecture():
     assert theirs.replace(own, IMAGE).replace("1.15.0", "1.14.0") == str(SMI.objects())
 
 
-def test_only_specified_options_become_flags():
-    assert flags() == {
-        "--web.listen-address": ":9835",
-        "--web.telemetry-path": "/metrics",
-        "--nvidia-smi-command": "nvidia-smi",
-        "--query-field-names": "AUTO",
-        "--collect.backend": "exec",
-        "--collect.timeout": "10s",
-        "--log.level": "info",
-        "--log.format": "logfmt",
-    }
+def test_only_specified_options_become_flags(expected):
+    assert flags() == expected
     said = flags(query_field_names=["power.draw", "fan.speed"], query_field_names_exclude=["ecc.*", "gom.*"])
     assert said["--query-field-names"] == "power.draw,fan.speed"
     assert said["--query-field-names-exclude"] == "ecc.*,gom.*"

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from gpu_constructs import GpuConstructsError
+import refusals
 from gpu_constructs.observability.gpu_series import nvidia_smi_series, quantities
 from gpu_constructs.observability.nvidia_smi_fields import (
     exported_metrics,
@@ -13,15 +11,14 @@ from gpu_constructs.observability.nvidia_smi_fields import (
     identity,
     queried_fields,
 )
+from tables import beside
 
 DATA = Path(__file__).parents[1] / "data"
 PRINTED = [line for line in (DATA / "nvidia_smi_metrics.txt").read_text().splitlines() if not line.startswith("#")]
 
 
 def refusal(backend="nvidia-smi", names=("AUTO",), exclude=()):
-    with pytest.raises(GpuConstructsError) as refused:
-        queried_fields(backend, names, exclude)
-    return str(refused.value)
+    return refusals.refusal(queried_fields, backend, names, exclude)
 
 
 def test_every_metric_of_recorded_outputs_is_known():
@@ -31,16 +28,8 @@ def test_every_metric_of_recorded_outputs_is_known():
     assert {f"nvidia_smi_{name}" for name in PRINTED} <= known
 
 
-def test_a_numeric_field_becomes_a_metric_in_snake_case_with_its_unit():
-    for field, metric in {
-        "power.draw": "power_draw_watts",
-        "memory.used": "memory_used_bytes",
-        "clocks.max.sm": "clocks_max_sm_clock_hz",
-        "clocks_event_reasons_counters.sw_power_cap": "clocks_event_reasons_counters_sw_power_cap_seconds",
-        "power_smoothing.curr_profile.ramp_up_rate": "power_smoothing_curr_profile_ramp_up_rate_watts_per_second",
-        "encoder.stats.averageFps": "encoder_stats_average_fps",
-        "fabric.cliqueId": "fabric_clique_id",
-    }.items():
+def test_a_numeric_field_becomes_a_metric_in_snake_case_with_its_unit(expected):
+    for field, metric in expected.items():
         assert fields()[field]["metric"] == f"nvidia_smi_{metric}"
     for field in ("uuid", "timestamp", "pci.bus_id"):
         assert not fields()[field]["metric"]
@@ -94,31 +83,7 @@ def test_names_select_fields_and_labels_and_patterns_exclude_fields():
         )
 
 
-REFUSED = [
-    (
-        {"names": ["power.draw", "utilisation.gpu"]},
-        "query_field_names[1] must be a field that nvidia-smi knows, got 'utilisation.gpu' "
-        "(did you mean 'utilization.gpu'?); 'AUTO' queries all fields of the driver",
-    ),
-    (
-        {"backend": "nvml", "names": ["module.power.limit"]},
-        "query_field_names[0] must be a field that nvml knows, got 'module.power.limit'; nvidia-smi knows it",
-    ),
-    ({"names": []}, "query_field_names must name a field, got []. Leave it out to use 'AUTO'"),
-    (
-        {"names": ["AUTO", "power.draw"]},
-        "query_field_names must be either 'AUTO' or names, got ['AUTO', 'power.draw']. 'AUTO' includes them all",
-    ),
-    (
-        {"exclude": ["fan.*", "fan.sped"]},
-        "query_field_names_exclude[1] must match a field, got 'fan.sped' (did you mean 'fan.speed'?)",
-    ),
-    # A dot in a pattern matches only a dot.
-    (
-        {"exclude": ["fan_speed"]},
-        "query_field_names_exclude[0] must match a field, got 'fan_speed' (did you mean 'fan.speed'?)",
-    ),
-]
+REFUSED = beside(__file__, "nvidia_smi_fields")["refused"]
 
 
 def test_fields_that_the_exporter_rejects_or_ignores_are_rejected():

@@ -1,34 +1,16 @@
-import pytest
-
-from gpu_constructs import GpuConstructsError, Sharing
+from gpu_constructs import Sharing
 from gpu_constructs.observability.pod_mapping import PodMapping, pod_mapping
+from refusals import refusal
+from tables import beside
 
 SHARED = "nvidia.com/gpu.shared"
 SLICED = Sharing.time_slicing(replicas=4)
 
 
-def refusal(make, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*given, **options)
-    return str(refused.value)
-
-
 # Variables and rights.
 
 
-OPTIONS = [
-    {},
-    {"enable_pod_labels": True},
-    {"enable_pod_labels": True, "pod_label_allowlist_regex": ["^app$", "team-.*"]},
-    {"enable_pod_uid": True},
-    {"virtual_gpus": True},
-    {"host_pid": True},
-    {"nvidia_resource_names": [SHARED, "example.com/gpu"]},
-    {"enable_dra": True},
-    {"enable_dra": True, "enable_pod_uid": True},
-    {"gpu_id_type": "device-name"},
-    {"kubelet_path": "/var/lib/k0s/kubelet/pod-resources"},
-]
+OPTIONS = beside(__file__, "pod_mapping")["options"]
 
 
 def test_each_option_is_the_variable_that_the_exporter_reads_and_takes_no_more_rights_than_it_needs(snapshot):
@@ -42,25 +24,7 @@ def test_each_option_is_the_variable_that_the_exporter_reads_and_takes_no_more_r
 # Time slicing.
 
 
-TRUE_TAKES_CASES = [
-    (None, "4.8.3", PodMapping()),
-    (Sharing.none(), "3.4.2", PodMapping()),
-    (SLICED, "4.8.3", PodMapping.time_slicing()),
-    (SLICED, "4.8.2", PodMapping.time_slicing()),
-    (SLICED, "4.8.1", PodMapping(virtual_gpus=True)),
-    (SLICED, "4.0.3", PodMapping(virtual_gpus=True)),
-    (Sharing.mps(replicas=4), "4.8.3", PodMapping.time_slicing()),
-    (
-        Sharing.time_slicing(replicas=4, rename_by_default=True),
-        "4.8.3",
-        PodMapping.time_slicing(nvidia_resource_names=[SHARED]),
-    ),
-    (
-        Sharing.time_slicing(resources={"nvidia.com/mig-1g.10gb": 2}, rename_by_default=True),
-        "4.8.1",
-        PodMapping(virtual_gpus=True),
-    ),
-]
+TRUE_TAKES_CASES = beside(__file__, "pod_mapping")["true_takes_cases"]
 
 
 def test_true_selects_the_mapping_for_the_sharing_strategy_and_the_release():
@@ -69,14 +33,7 @@ def test_true_selects_the_mapping_for_the_sharing_strategy_and_the_release():
 
 
 # First releases: the first tag of NVIDIA/dcgm-exporter whose pkg/cmd/app.go reads the variable.
-REFUSED = [
-    ("nvidia_resource_names", [SHARED], "3.4.2", "3.5.0"),
-    ("virtual_gpus", True, "4.0.2", "4.0.3"),
-    ("enable_pod_labels", True, "4.1.3", "4.2.0"),
-    ("enable_dra", True, "4.3.9", "4.4.0"),
-    ("enable_pod_uid", True, "4.4.9", "4.5.0"),
-    ("host_pid", True, "4.8.1", "4.8.2"),
-]
+REFUSED = beside(__file__, "pod_mapping")["refused"]
 
 
 def test_an_option_is_rejected_before_its_first_release():

@@ -1,20 +1,13 @@
 import re
 
-import pytest
-
-from gpu_constructs import GpuConstructsError
 from gpu_constructs.observability.scrape import SCRAPE_KINDS, Relabeling, Scrape, scrape_manifest
+from refusals import refusal
 from schemas import schema_errors
+from tables import beside
 
 METADATA = {"name": "dcgm-exporter", "namespace": "gpu", "labels": {"app.kubernetes.io/part-of": "gpu"}}
 KINDS = ["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"]
 SELECTOR = {"app.kubernetes.io/name": "dcgm-exporter", "app.kubernetes.io/instance": "dcgm-exporter"}
-
-
-def refusal(make, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*given, **options)
-    return str(refused.value)
 
 
 def made(kind, *, collect=30, access=None, path="/metrics", port="metrics", **options):
@@ -124,21 +117,7 @@ def test_steps_of_the_user_come_after_those_of_the_library():
 
 # Validation by the operators.
 
-EVERYTHING = {
-    "labels": {"release": "kube-prometheus-stack"},
-    "interval_seconds": 15,
-    "scrape_timeout_seconds": 15,
-    "honor_labels": False,
-    "sample_limit": 5000,
-    "relabelings": [
-        Relabeling(action="hashmod", source_labels=["pod"], target_label="shard", modulus=4),
-        Relabeling(action="keepequal", source_labels=["a"], target_label="b"),
-        Relabeling(action="uppercase", source_labels=["a"], target_label="b"),
-        Relabeling(action="labelmap", regex="__meta_(.+)", replacement="x_$1"),
-        Relabeling(source_labels=["a", "b"], separator="/", regex="(.*)", target_label="x", replacement=""),
-    ],
-    "metric_relabelings": [Relabeling(action="labelkeep", regex=".*")],
-}
+EVERYTHING = beside(__file__, "scrape")["everything"]
 
 
 def test_the_object_satisfies_its_crd_and_selects_the_exporter_in_its_own_namespace():
@@ -193,16 +172,9 @@ def test_options_that_no_operator_would_take_are_refused(refused):
 # Relabeling.
 
 
-def test_a_step_is_written_as_both_operators_read_it():
+def test_a_step_is_written_as_both_operators_read_it(expected):
     given = {"target_label": "${1}_$2", "source_labels": ["a", "b"], "separator": "", "regex": "(.)(.)"}
-    assert Relabeling(**given, replacement="").to_manifest() == {
-        "action": "replace",
-        "sourceLabels": ["a", "b"],
-        "separator": "",
-        "regex": "(.)(.)",
-        "targetLabel": "${1}_$2",
-        "replacement": "",
-    }
+    assert Relabeling(**given, replacement="").to_manifest() == expected
     hashed = {"action": "hashmod", "source_labels": ["a"], "target_label": "b", "modulus": 2}
     written = {"action": "hashmod", "sourceLabels": ["a"], "modulus": 2, "targetLabel": "b"}
     assert Relabeling(**hashed).to_manifest() == written

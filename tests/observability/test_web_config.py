@@ -6,31 +6,19 @@ from gpu_constructs import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.observability.scrape import Scrape, scrape_manifest
 from gpu_constructs.observability.web_config import BasicAuth, Guard, Tls
+from refusals import refusal
 from schemas import schema_errors
+from tables import beside
 
 LETTERS = "abcdefghijklmnopqrstuv"
 HASH = f"$2y$10${LETTERS}0123456789./ABCDEFGHIJKLMNOPQRS"
 USERS = {"prometheus": HASH}
 
 
-def refusal(make, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(*given, **options)
-    return str(refused.value)
-
-
 # Content of the web configuration.
 
 
-SERVED = [
-    {},
-    {"cert_filename": "c.pem", "key_filename": "k.pem"},
-    {"client_auth_type": "RequestClientCert"},
-    {"client_auth_type": "RequireAnyClientCert"},
-    {"client_auth_type": "VerifyClientCertIfGiven"},
-    {"client_auth_type": "RequireAndVerifyClientCert", "ca_filename": "root.pem"},
-    {"server_name": "gpu.example.com", "insecure_skip_verify": True, "client_secret": "client"},
-]
+SERVED = beside(__file__, "web_config")["served"]
 
 
 def test_a_certificate_is_written_as_exporter_toolkit_reads_it(snapshot):
@@ -52,13 +40,7 @@ def in_secret(name, key):
     return {"name": name, "key": key}
 
 
-KNOWN = [
-    {},
-    {"server_name": "gpu.example.com"},
-    {"ca_filename": "root.pem"},
-    {"insecure_skip_verify": True},
-    {"client_secret": "client", "client_auth_type": "RequireAndVerifyClientCert"},
-]
+KNOWN = beside(__file__, "web_config")["known"]
 
 
 def test_the_scraper_knows_the_exporter_by_its_certificate(snapshot):

@@ -1,10 +1,12 @@
 from collections import OrderedDict
+from functools import partial
 from types import MappingProxyType
 
 import pytest
 import yaml
 from cdk8s import App, Chart, JsonPatch, Testing
 
+import refusals
 from gpu_constructs import (
     DcgmExporter,
     Delivery,
@@ -30,6 +32,7 @@ from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.versions import GPU_OPERATOR
 from gpu_constructs.kube.placement import Taint
 from gpu_constructs.operator.chart_keys import check_keys
+from tables import cases
 
 OLD_TALOS, NEW_TALOS = Talos("1.12"), Talos("1.13")
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
@@ -45,10 +48,7 @@ def values(**given):
     return operator(**given).values
 
 
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        operator(**given)
-    return str(refused.value)
+refusal = partial(refusals.refusal, operator)
 
 
 def synthesized(app):
@@ -70,17 +70,14 @@ def cluster(tmp_path, **given):
 OFF_ON_TALOS = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "migManager": {"enabled": False}}
 
 
-def test_the_platform_decides_driver_toolkit_cdi_and_the_path_of_the_driver():
+def test_the_platform_decides_driver_toolkit_cdi_and_the_path_of_the_driver(expected):
     for version, release in GPU_OPERATOR.items():
         assert values(platform=Kubernetes(), version=version) == {}
         for line in ("1.10", "1.11", "1.12") if release.reads_version_of_talos else ():
             assert values(platform=Talos(line), version=version) == {**OFF_ON_TALOS, "cdi": {"enabled": False}}
     for version in ("26.3.1", "26.3.2", "26.3.3", "26.7.0"):
         for line in ("1.13", "1.14"):
-            assert values(platform=Talos(line), version=version) == {
-                **OFF_ON_TALOS,
-                "hostPaths": {"driverInstallDir": "/usr/local"},
-            }
+            assert values(platform=Talos(line), version=version) == expected
 
 
 def test_a_staging_bridge_decides_the_path_of_the_driver():
@@ -131,11 +128,7 @@ def test_every_delivery_of_every_release(objects, snapshot, delivery, version, p
     assert objects(chart) == snapshot
 
 
-@pytest.mark.parametrize(
-    ("delivery", "path"),
-    [(Delivery.flux(), "/spec/values"), (Delivery.argo_cd(), "/spec/source/helm/valuesObject")],
-    ids=["flux", "argo-cd"],
-)
+@cases
 def test_a_patch_of_the_values_changes_the_file_too(delivery, path):
     made = operator(delivery=delivery)
     made.api_object.add_json_patch(JsonPatch.add(f"{path}/keyOfTomorrow", {"enabled": True}))
@@ -210,13 +203,8 @@ def test_a_gpu_cluster_can_be_the_main_object(rendering):
     assert made.api_object.kind == "GPUCluster"
 
 
-def test_cluster_scoped_objects_get_no_namespace(rendering):
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "rules.a.example"},
-        "spec": {"group": "a.example", "names": {"kind": "Rule"}, "scope": "Cluster", "versions": []},
-    }
+def test_cluster_scoped_objects_get_no_namespace(rendering, keywords):
+    definition = keywords
     rule = {"apiVersion": "a.example/v1", "kind": "Rule", "metadata": {"name": "a"}}
     chart = Chart(App(), "gpu", namespace="elsewhere")
     operator(chart, delivery=rendering(definition, rule, CLUSTER_POLICY))
@@ -251,33 +239,19 @@ def test_a_bridge_is_rejected_on_platforms_on_which_the_validator_passes(line):
     assert "a bridge hides what the validator of the operator finds" in refusal(bridge=bridge, platform=Talos(line))
 
 
-def test_up_to_talos_1_12_the_operator_needs_a_bridge(tmp_path):
+def test_up_to_talos_1_12_the_operator_needs_a_bridge(tmp_path, expected):
     app, chart, _ = cluster(tmp_path, platform=OLD_TALOS)
-    assert synthesized(app) == [
-        "gpu/operator: needs the validation bridge too: its own validator never passes on Talos 1.12. Add "
-        "ValidationBridge(chart, 'validation-bridge', platform=..., namespace=...) and set bridge=..., "
-        "or declare one with External(app, 'existing', components=['validation-bridge'])"
-    ]
+    assert synthesized(app) == expected
     assert not list(tmp_path.glob("**/*.yaml"))
     ValidationBridge(chart, "bridge", platform=OLD_TALOS)
     External(app, "labels", node_labels=["nvidia.com/gpu.deploy.operator-validator"])
     assert synthesized(app) == []
 
 
-def test_the_operator_provides_the_runtime_class_and_labels_of_workloads(tmp_path):
+def test_the_operator_provides_the_runtime_class_and_labels_of_workloads(tmp_path, keywords):
     app, chart, made = cluster(tmp_path)
     GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
-    GpuWorkload(
-        chart,
-        "train",
-        image="a:1",
-        namespace="work",
-        platform=NEW_TALOS,
-        node_selector={
-            "nvidia.com/gpu.product": "NVIDIA-L4",
-            "feature.node.kubernetes.io/pci-10de.present": "true",
-        },
-    )
+    GpuWorkload(chart, "train", **keywords)
     assert made.runtime_class == "nvidia"
     assert synthesized(app) == []
 
@@ -319,22 +293,7 @@ VM = {"sandboxWorkloads": {"enabled": True, "defaultWorkload": "vm-passthrough"}
 WORKLOAD = "nvidia.com/gpu.workload.config"
 
 
-@pytest.mark.parametrize(
-    ("values", "labels", "is_served"),
-    [
-        ({}, {}, True),
-        ({}, {"nvidia.com/gpu.deploy.device-plugin": "true"}, True),
-        ({}, {"nvidia.com/gpu.deploy.device-plugin": "false"}, False),
-        ({}, {"nvidia.com/gpu.deploy.operands": "false"}, False),
-        ({}, {"nvidia.com/gpu.deploy.operands": "true"}, True),
-        ({}, {WORKLOAD: "vm-passthrough"}, True),
-        (OFF, {}, True),
-        (OFF, {WORKLOAD: "vm-passthrough"}, False),
-        (OFF, {WORKLOAD: "container"}, True),
-        (VM, {}, False),
-        (VM, {WORKLOAD: "container"}, True),
-    ],
-)
+@cases
 def test_the_operator_declares_the_nodes_of_its_device_plugin(tmp_path, values, labels, is_served):
     offer = operator_offer({"tmp": tmp_path, **values}, labels)
     assert bool(offer.devices) == is_served

@@ -3,17 +3,9 @@ import yaml
 from cdk8s import App
 
 from gpu_constructs import GpuConstructsError, HelmValues, synthesize
+from tables import beside
 
-VALUES = {
-    "driver": {"enabled": False},
-    "devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}]},
-    "version": "1.10",
-    "answer": "yes",
-    "count": 1,
-    "nothing": None,
-    "empty": {},
-    "list": [],
-}
+VALUES = beside(__file__, "helm_values")["values"]
 
 
 def test_values_are_written_unchanged(app, tmp_path):

@@ -1,45 +1,21 @@
 from dataclasses import FrozenInstanceError
-from datetime import timedelta
 
 import pytest
 
 import schemas
-from gpu_constructs import GpuConstructsError
 from gpu_constructs.catalog import versions
 from gpu_constructs.operator.delivery import NVIDIA_OCI, Delivery
 from gpu_constructs.operator.manifests import Release, drifts_of
 from gpu_constructs.operator.manifests import manifests as manifests_of
+from refusals import refusal
+from tables import beside
 
 VALUES = {"driver": {"enabled": False}, "daemonsets": {"tolerations": [{"operator": "Exists"}]}}
 MIRROR = "oci://registry.example/charts/nvidia-gpu-operator"
 DIGEST = "sha256:" + "0" * 64
 BOTH = pytest.mark.parametrize("make", [Delivery.flux, Delivery.argo_cd])
-EVERY_FLUX_OPTION = {
-    "version_prefix": "",
-    "namespace": "flux-system",
-    "secret_ref": "registry",
-    "service_account_name": "deployer",
-    "interval": "30m",
-    "source_interval": timedelta(hours=12),
-    "timeout": "20m",
-    "retries": -1,
-    "crds": "Create",
-    "drift_detection": "enabled",
-    "depends_on": ("cert-manager/cert-manager", "nfd"),
-    "suspend": True,
-}
-EVERY_ARGO_OPTION = {
-    "version_prefix": "",
-    "name": "homelab-gpu-operator",
-    "namespace": "gitops",
-    "project": "platform",
-    "destination_name": "homelab",
-    "automated": ("prune",),
-    "retries": -1,
-    "sync_options": ("Validate=false", "ApplyOutOfSyncOnly=true"),
-    "create_namespace": True,
-    "deletion": "background",
-}
+EVERY_FLUX_OPTION = beside(__file__, "operator_delivery")["every_flux_option"]
+EVERY_ARGO_OPTION = beside(__file__, "operator_delivery")["every_argo_option"]
 
 
 def manifests(delivery, **changed):
@@ -56,13 +32,6 @@ def manifests(delivery, **changed):
 def only(delivery, kind, **changed):
     (found,) = [manifest for manifest in manifests(delivery, **changed) if manifest["kind"] == kind]
     return found
-
-
-def refusal(call, *given, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        call(*given, **options)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -83,14 +52,11 @@ def test_the_objects_of_a_delivery_are_valid_against_their_crds(delivery):
         assert schemas.custom_resource_errors(manifest, schemas.committed_crds()) == []
 
 
-def test_flux_uses_a_chart_in_a_registry_by_its_tag():
+def test_flux_uses_a_chart_in_a_registry_by_its_tag(expected):
     source, release = manifests(Delivery.flux(source=MIRROR, version_prefix=""))
     assert (source["kind"], source["spec"]["url"]) == ("OCIRepository", MIRROR)
     assert source["spec"]["ref"] == {"tag": "26.7.0"}
-    assert source["spec"]["layerSelector"] == {
-        "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
-        "operation": "copy",
-    }
+    assert source["spec"]["layerSelector"] == expected
     assert release["spec"]["chartRef"] == {"kind": "OCIRepository", "name": source["metadata"]["name"]}
     assert "chart" not in release["spec"]
 

@@ -1,7 +1,5 @@
 """Tests of the GPU Operator from the values of its Helm chart."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

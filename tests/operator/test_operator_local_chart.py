@@ -2,14 +2,17 @@ import gzip
 import io
 import struct
 import tarfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
-from gpu_constructs import Delivery, GpuConstructsError
+import refusals
+from gpu_constructs import Delivery
 from gpu_constructs.operator import local_chart
 from gpu_constructs.operator.manifests import Release
+from tables import cases
 
 RENDERED = (Path(__file__).parent / "rendered.yaml").read_text(encoding="utf-8")
 HOOK = """
@@ -80,11 +83,7 @@ def manifests(chart, executable, *, kubernetes=None, **changed):
     return local_chart.manifests(delivery, Release(**{**release, **changed}), kubernetes=kubernetes)
 
 
-def refusal(*given, **changed):
-    with pytest.raises(GpuConstructsError) as refused:
-        manifests(*given, **changed)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
+refusal = partial(refusals.refusal, manifests)
 
 
 def by_kind(found):
@@ -107,14 +106,8 @@ def test_helm_renders_crds_and_no_hooks(helm, folder, tmp_path):
         assert said[said.index("--api-versions") + 1] == "resource.k8s.io/v1/DeviceClass"
 
 
-def test_helm_gets_the_values_without_settings_that_need_hooks(helm, folder, tmp_path):
-    values = {
-        "operator": {"logging": {"develMode": True}},
-        "daemonsets": {"labels": None},
-        "hostPaths": {"driverInstallDir": "/usr/local"},
-        "toolkit": {"version": "1e3"},
-        "n": 48,
-    }
+def test_helm_gets_the_values_without_settings_that_need_hooks(helm, folder, tmp_path, keywords):
+    values = keywords
     manifests(folder, helm(), values=values)
     read = yaml.safe_load((tmp_path / "values.yaml").read_text())
     assert read == local_chart.without_hooks(values)
@@ -131,19 +124,13 @@ def test_settings_that_need_hooks_are_rejected(helm, folder, key):
     assert manifests(folder, helm(), values={"operator": {key: False}})
 
 
-def test_the_output_of_helm_is_unchanged(helm, folder):
+def test_the_output_of_helm_is_unchanged(helm, folder, expected):
     found = by_kind(manifests(folder, helm()))
     assert found["ConfigMap"]["data"] == {"version": "1.10", "flag": "off", "day": "2026-01-02"}
     assert found["ClusterPolicy"]["spec"] == {"driver": {"enabled": False}}
     assert found["CustomResourceDefinition"]["metadata"] == {"name": "clusterpolicies.nvidia.com"}
     namespaces = {kind: one["metadata"].get("namespace") for kind, one in found.items()}
-    assert namespaces == {
-        "CustomResourceDefinition": None,
-        "ServiceAccount": "gpu-system",
-        "ConfigMap": "kube-public",
-        "ClusterRole": None,
-        "ClusterPolicy": None,
-    }
+    assert namespaces == expected
 
 
 def test_the_chart_can_be_an_archive_with_a_relative_path(helm, folder, tmp_path, monkeypatch):
@@ -238,14 +225,7 @@ def test_an_object_rendered_twice_is_rejected(helm, folder, namespace):
     )
 
 
-@pytest.mark.parametrize(
-    ("metadata", "got"),
-    [
-        ("metadata: {generateName: x-}", "Job without one and with generateName 'x-'"),
-        ("metadata: {}", "Job without one"),
-        ("", "Job without one"),
-    ],
-)
+@cases
 def test_an_object_without_a_name_is_rejected(helm, folder, metadata, got):
     job = f"---\napiVersion: batch/v1\nkind: Job\n{metadata}\n"
     assert refusal(folder, helm(rendered=RENDERED + job)) == (

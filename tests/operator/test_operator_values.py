@@ -1,15 +1,14 @@
 import re
-from datetime import timedelta
+from functools import partial
 
 import pytest
 from cdk8s import App, Chart
 
+import refusals
 from gpu_constructs import (
     Configs,
     Delivery,
     Flags,
-    GfdFlags,
-    GpuConstructsError,
     GpuConstructsWarning,
     GpuOperator,
     Kubernetes,
@@ -18,6 +17,7 @@ from gpu_constructs import (
     Sharing,
     Toleration,
 )
+from tables import cases
 
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
 SLICES = PluginConfig(sharing=Sharing.time_slicing(replicas=4))
@@ -34,11 +34,7 @@ def values(**given):
     return operator(**given).values
 
 
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        operator(**given)
-    assert "\n" not in refused.value.problem
-    return refused.value.problem
+refusal = partial(refusals.problem, operator)
 
 
 def config_of(config, **given):
@@ -108,21 +104,7 @@ def test_configurations_that_the_operator_cannot_use_are_rejected():
     )
 
 
-@pytest.mark.parametrize(
-    ("flags", "variable"),
-    [
-        (Flags(fail_on_init_error=False), "FAIL_ON_INIT_ERROR"),
-        (Flags(plugin=PluginFlags(pass_device_specs=False)), "PASS_DEVICE_SPECS"),
-        (Flags(plugin=PluginFlags(device_id_strategy="index")), "DEVICE_ID_STRATEGY"),
-        (Flags(plugin=PluginFlags(container_driver_root="/x")), "DRIVER_ROOT_CTR_PATH"),
-        (Flags(nvidia_driver_root="/x"), "NVIDIA_DRIVER_ROOT"),
-        (Flags(nvidia_dev_root="/x"), "NVIDIA_DEV_ROOT"),
-        (Flags(mps_root="/x"), "MPS_ROOT"),
-        (Flags(gfd=GfdFlags(sleep_interval=timedelta(seconds=5))), "GFD_SLEEP_INTERVAL"),
-        (Flags(plugin=PluginFlags(device_list_strategy="envvar")), "DEVICE_LIST_STRATEGY"),
-    ],
-    ids=lambda given: given if isinstance(given, str) else "",
-)
+@cases
 def test_a_setting_that_a_variable_of_the_operator_overrides_is_rejected(flags, variable):
     message = refusal(config=PluginConfig(flags=flags))
     assert f"the variable {variable} of the operator overrides" in message

@@ -1,13 +1,15 @@
 import re
+from functools import partial
 
 import pytest
 
+import refusals
 from gpu_constructs.catalog.platforms import Kubernetes, Talos
 from gpu_constructs.catalog.versions import GPU_OPERATOR
-from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.operator.chart_keys import check_keys
 from gpu_constructs.operator.values import NFD
 from gpu_constructs.operator.values_rules import check_rules
+from tables import beside
 
 OLD, MIDDLE, NEW = (GPU_OPERATOR[release] for release in ("25.10.1", "26.3.3", "26.7.0"))
 OFF = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "migManager": {"enabled": False}}
@@ -43,35 +45,10 @@ def warnings(values, platform=None, release=NEW, **given):
     return check_rules(values, release, platform or Kubernetes(), **given)
 
 
-def refusal(values, *given, **more):
-    with pytest.raises(GpuConstructsError) as refused:
-        warnings(values, *given, **more)
-    return refused.value.problem
+refusal = partial(refusals.problem, warnings)
 
 
-PASSING = [
-    ({}, None),
-    (LEGACY, Talos("1.12")),
-    (MODERN, Talos("1.13")),
-    ({"driver": {"enabled": True}, "toolkit": {"enabled": True}}, None),
-    ({"nfd": {"enabled": False}}, None),
-    ({"gds": {"enabled": True}}, None),
-    ({"sandboxWorkloads": {"enabled": True}}, None),
-    ({"psa": {"enabled": False}}, None),
-    ({"cdi": {"enabled": False}, **env("envvar")}, None),
-    ({"cdi": {"enabled": False}, **env("volume-mounts")}, None),
-    (env("cdi-cri"), None),
-    (env("envvar,cdi-cri"), None),
-    (config(name="theirs", default="a"), None),
-    (config(**CREATED, default="small"), None),
-    ({"devicePlugin": {"args": ["/bin/entrypoint.sh"]}}, None),
-    ({"dcgmExporter": {"serviceMonitor": {"enabled": True}}}, None),
-    ({"operator": {"runtimeClass": "nvidia-cdi"}}, None),
-    *(({**MODERN, "operator": {"runtimeClass": name}}, Talos("1.13")) for name in (None, "", "nvidia")),
-    ({"daemonsets": {"tolerations": [GPU, OURS]}, "nfd": {"enabled": False}}, None),
-    ({"daemonsets": {"tolerations": [GPU, OURS]}, NFD: {"worker": {"tolerations": [GPU, OURS]}}}, None),
-    ({"daemonsets": {"tolerations": [GPU]}, NFD: {"worker": {"enable": False, "tolerations": []}}}, None),
-]
+PASSING = beside(__file__, "operator_values_rules")["passing"]
 
 
 def test_values_that_contradict_nothing_pass():
@@ -152,19 +129,7 @@ def test_a_new_config_map_needs_a_name_and_data(operand):
         assert f"values.{operand}.config.{key} must have a value if {operand}.config.create is true" in problem
 
 
-WARNED = [
-    ({**MODERN, "migManager": {}}, Talos("1.13"), "values.migManager.enabled is on: the manager needs systemd"),
-    (laid({"sandboxWorkloads": {"enabled": True}}, MODERN), Talos("1.13"), "values.sandboxWorkloads.enabled is true"),
-    (laid({"gdrcopy": {"enabled": True}}, LEGACY), Talos("1.12"), "gdrcopy.enabled installs nothing while driver.en"),
-    ({"gds": {"enabled": True}, **DRIVERLESS}, None, "nvidia_fs"),
-    ({"psa": {"enabled": True}}, None, "values.psa.enabled has no use: "),
-    (config(name="theirs"), None, "runs an empty configuration"),
-    ({"clusterPolicy": {"deployCR": False}}, None, "the operator does nothing"),
-    ({"daemonsets": {"podSecurityContext": {"runAsUser": 0}}}, None, "applies to a GPUCluster only"),
-    ({NFD: {"worker": {"tolerations": [GPU, OURS]}}}, None, "values.daemonsets.tolerations lacks {'key': 'team'"),
-    ({NFD: {"worker": {"tolerations": []}}}, None, f"values.{NFD}.worker.tolerations lacks {{'key': 'nvidia.com/gpu'"),
-    ({"validator": {"env": [{"name": "DRIVER_ROOT", "value": "/"}]}}, None, "values.validator.env sets 'DRIVER_ROOT'"),
-]
+WARNED = beside(__file__, "operator_values_rules")["warned"]
 
 
 @pytest.mark.parametrize(("values", "platform", "says"), WARNED)

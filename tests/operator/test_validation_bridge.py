@@ -6,6 +6,7 @@ from cdk8s import Testing
 from gpu_constructs import GpuNamespace, Kubernetes, Talos, Toleration, ValidationBridge
 from gpu_constructs.operator.bridge import script as script_of
 from scripted_daemonset import ScriptedDaemonSet, without_script
+from tables import beside
 
 NAME = "nvidia-validation-bridge"
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
@@ -15,12 +16,7 @@ chart_with, rendered, refusal = made.chart_with, made.rendered, made.refusal
 daemonset, pod, container, environment = made.daemonset, made.pod, made.container, made.environment
 STAGE = "/var/lib/gpu-constructs/driver"
 LIBRARIES, PROGRAMS = "/usr/local/glibc/usr/lib", "/usr/local/bin"
-ELSEWHERE: dict[str, Any] = {
-    "platform": Kubernetes(),
-    "strategy": "stage",
-    "source_lib_dir": "/opt/driver/lib64",
-    "source_bin_dir": "/opt/driver/bin",
-}
+ELSEWHERE = beside(__file__, "validation_bridge")["elsewhere"]
 
 
 def host_paths(**given: Any) -> list[dict[str, Any]]:
@@ -39,17 +35,8 @@ def test_staging_on_talos_1_12(objects, snapshot):
     assert without_script(objects(chart_with(strategy="stage"))) == snapshot
 
 
-def test_all_options(objects, snapshot):
-    chart = chart_with(
-        expected_driver_version="570.211.01",
-        interval_seconds=30,
-        retract_on_exit=False,
-        required_modules=["nvidia", "nvidia_modeset"],
-        tolerations=[TAINT],
-        node_selector={"pool": "gpu"},
-        image="registry.example/busybox:1",
-        resources={"limits": {"memory": "32Mi"}},
-    )
+def test_all_options(objects, snapshot, keywords):
+    chart = chart_with(**keywords)
     assert without_script(objects(chart)) == snapshot
 
 

@@ -8,6 +8,7 @@ import pytest
 from bridged_node import BridgedNode
 from gpu_constructs.operator.bridge import script
 from shell import PATIENCE, SHELLS, launcher, shellcheck, wait_until
+from tables import cases
 
 DRIVER_READY = """\
 IS_HOST_DRIVER=true
@@ -372,15 +373,7 @@ def test_the_reason_is_logged_once_per_change(node: Node) -> None:
     assert len(bridge.lines) == 3 + 4 + 1  # the reasons, two markers written and removed, stopped
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("INTERVAL_SECONDS", "0"),
-        ("INTERVAL_SECONDS", "ten"),
-        ("INTERVAL_SECONDS", "1.2.3"),
-        ("RETRACT_ON_EXIT", "no"),
-    ],
-)
+@cases
 def test_an_invalid_setting_stops_the_script_at_once(node: Node, variable: str, value: str) -> None:
     bridge = node.with_driver().start(**{variable: value})
     assert bridge.wait() == 64

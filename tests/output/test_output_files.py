@@ -205,7 +205,7 @@ def test_an_outdir_that_is_a_link_is_the_users_choice(tmp_path, dist):
 # Write errors.
 
 
-def test_a_failure_half_way_says_what_was_and_was_not_replaced(tmp_path, dist, monkeypatch):
+def test_a_failure_half_way_says_what_was_and_was_not_replaced(tmp_path, dist, monkeypatch, expected):
     monkeypatch.chdir(tmp_path)
     synthesize(app_of(dist, "a", "b", "c", "gone"))
     real, calls = os.replace, []
@@ -222,18 +222,12 @@ def test_a_failure_half_way_says_what_was_and_was_not_replaced(tmp_path, dist, m
         config_map(Chart(app, name), name, new="yes")
     with pytest.raises(SynthesisError) as failed:
         synthesize(app)
-    assert str(failed.value).splitlines() == [
-        "1 problem found, some files were changed",
-        "  dist/c.k8s.yaml: synth cannot write it: Permission denied",
-        "  replaced: dist/a.k8s.yaml, dist/b.k8s.yaml",
-        "  not replaced: dist/c.k8s.yaml, dist/d.k8s.yaml",
-        "  not removed: dist/gone.k8s.yaml",
-    ]
+    assert str(failed.value).splitlines() == expected
     assert list(texts(dist)) == ["a.k8s.yaml", "b.k8s.yaml", "c.k8s.yaml", "gone.k8s.yaml"]
     assert ["new" in text for text in texts(dist).values()] == [True, True, False, False]
 
 
-def test_a_file_that_cannot_be_removed_is_named(tmp_path, dist, monkeypatch):
+def test_a_file_that_cannot_be_removed_is_named(tmp_path, dist, monkeypatch, expected):
     monkeypatch.chdir(tmp_path)
     synthesize(app_of(dist, "gone", "same"))
 
@@ -243,14 +237,10 @@ def test_a_file_that_cannot_be_removed_is_named(tmp_path, dist, monkeypatch):
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(SynthesisError) as failed:
         synthesize(app_of(dist, "new", "same"))
-    assert str(failed.value).splitlines()[1:] == [
-        "  dist/gone.k8s.yaml: synth cannot remove it: Permission denied",
-        "  replaced: dist/new.k8s.yaml",
-        "  not removed: dist/gone.k8s.yaml",
-    ]
+    assert str(failed.value).splitlines()[1:] == expected
 
 
-def test_a_failure_before_the_first_file_leaves_nothing_behind(tmp_path, dist, monkeypatch):
+def test_a_failure_before_the_first_file_leaves_nothing_behind(tmp_path, dist, monkeypatch, expected):
     monkeypatch.chdir(tmp_path)
 
     def full_disk(path, mode):
@@ -261,10 +251,7 @@ def test_a_failure_before_the_first_file_leaves_nothing_behind(tmp_path, dist, m
     Manifest(Chart(app, "gpu"), "x", WIDGET)
     with pytest.raises(SynthesisError) as failed:
         synthesize(app)
-    assert str(failed.value).splitlines() == [
-        "1 problem found, nothing was written",
-        "  dist/needs-crds/gpu.k8s.yaml: synth cannot write it: No space left on device",
-    ]
+    assert str(failed.value).splitlines() == expected
     assert list(dist.rglob("*")) == []
 
 
@@ -547,7 +534,7 @@ def test_a_mistake_ends_a_program_at_the_users_line(run, dist):
     assert not dist.exists()
 
 
-def test_a_warning_is_one_line_and_printed_once(run):
+def test_a_warning_is_one_line_and_printed_once(run, expected):
     text = (
         "app = App()\n"
         'DevicePluginChart(app, "plugin", device_plugin=False, gpu_feature_discovery=False, '
@@ -555,11 +542,7 @@ def test_a_warning_is_one_line_and_printed_once(run):
         "synth(app)\n"
     )
     done = run("app.py", text)
-    assert done.stderr.splitlines() == [
-        "warning: plugin: device_plugin and gpu_feature_discovery are both False, so the chart has no program for GPUs "
-        "(app.py:4)",
-        "wrote 1 file to dist/, 1 warning",
-    ]
+    assert done.stderr.splitlines() == expected
 
 
 FORGOTTEN = """

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cdk8s import App, Chart, Testing
 
+import depth
 from gpu_constructs import PowerLimit
 from shell import PATIENCE, SHELLS, Launcher, RunningScript, Watched, launcher, shellcheck, wait_until
 from tables import cases
@@ -491,7 +492,7 @@ def test_a_signal_before_the_first_pass_restores_nothing(node: Node) -> None:
 
 def test_a_signal_at_any_time_ends_the_agent(node: Node) -> None:
     node.gpu()
-    for milliseconds in range(0, 120, 15):
+    for milliseconds in range(0, 120, 15 if depth.is_deep else 30):
         agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS=UNBEARABLE)
         agent.wait_for_log("level=info") if milliseconds else node.wait_ready()
         time.sleep(milliseconds / 1000)

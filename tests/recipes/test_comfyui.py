@@ -73,7 +73,7 @@ READ_ONLY = Volume.persistent_volume_claim("models", read_only=True)
 
 def test_a_read_only_mount_is_rejected_only_if_the_image_copies_files_there():
     base = "/root/ComfyUI"
-    said = f"… must allow writes: the image copies ComfyUI to '{base}' at the first start…'{base}/models/checkpoin"
+    said = f"… must allow writes: the image copies ComfyUI to '{base}' at the first start…'{base}/models/checkpoin…"
     mounts = ("/root", base, f"{base}/models/loras/")
     folders = [{"models": READ_ONLY}, {"output": Volume.config_map("x")}]
     SERVER.refuses(

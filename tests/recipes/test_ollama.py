@@ -81,14 +81,8 @@ def test_the_service_does_not_select_the_pod_of_the_job():
     assert not made["Service"]["spec"]["selector"].items() <= labels.items()
 
 
-def test_the_name_of_the_job_changes_only_with_models_and_image():
-    others = [
-        {"models": ["a"]},
-        {"models": ["b"]},
-        {"models": ["a", "b"]},
-        {"models": ["a"], "image": "registry.example/ollama:1"},
-        {"models": ["a"], "image_pull_secrets": ["registry"]},
-    ]
+def test_the_name_of_the_job_changes_only_with_models_and_image(expected):
+    others = expected
     assert len({job_name(**given) for given in others}) == len(others)
     assert job_name(models=["a"]) == job_name(models=["a"], context_length=8192, storage="1Ti")
 
@@ -119,7 +113,7 @@ def test_model_names_that_ollama_would_reject_are_rejected():
     taken = ["qwen3", "user/model:tag", "hf.co/user/Some-Model.v2-GGUF:Q4_K_M", "localhost:5000/a/b:c"]
     assert pod("Job", models=taken)["containers"][0]["args"] == taken
     names = ("", "-f", "qwen3:", "qwen3 8b", "a/b/c/d", "http://a/b/c", "user.name/model", "a:b:c", "x" * 81, "a\n")
-    said = "models[0] must be a name for 'ollama pull', such as 'qwen3:8b'"
+    said = "models[0] must be a name for 'ollama pull', such as 'qwen3:8b'…"
     SERVER.refuses([({"models": [name]}, said) for name in names])
 
 

@@ -7,7 +7,6 @@ from cdk8s import App, Chart
 
 from gpu_constructs import (
     ComfyUI,
-    ComfyUILayout,
     CudaSmokeTest,
     DevicePluginChart,
     GpuConstructsWarning,
@@ -33,15 +32,12 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs.recipes.katib_experiment import COLLECTOR_INJECTION
+from tables import beside
 
 BOARD = "NVIDIA GeForce RTX 5070 Ti"
 BUDGET = {"gpus": GpuRequest(vram="6Gi", products=[BOARD])}
 KNOWN = {"image": "docker.io/yanwk/comfyui-boot:cu130-slim-v2"}
-OWN = {
-    "image": "registry.example/comfyui:0.3.50",
-    "layout": ComfyUILayout(base_directory="/app", data="/app/user", command=["python", "main.py"]),
-    "run_as_user": 1000,
-}
+OWN = beside(__file__, "recipes_in_a_cluster")["own"]
 
 
 def trained(chart, profile, **given):

@@ -4,8 +4,6 @@ What contradicts each other is found by the library: of keywords that are refuse
 left out until the rest is taken. Each refusal on the way has to be one good sentence.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Compare answers with those of an integer program solver, on problems too large for an exhaustive search."""
 
-from __future__ import annotations
-
 import random
 
 import highspy

@@ -1,7 +1,5 @@
 """Properties of any input: accepted input becomes correct manifests, and rejected input raises a one-line error."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import inspect

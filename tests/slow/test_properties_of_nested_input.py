@@ -1,7 +1,5 @@
 """Properties of junk anywhere in mappings that users write: values of charts and patches of Talos."""
 
-from __future__ import annotations
-
 import pytest
 from cdk8s import App, Chart, Testing
 from hypothesis import given, settings

@@ -65,11 +65,7 @@ def test_a_worker_may_set_labels_of_others_and_of_the_kubelet():
         check_node_labels("node_labels", {key: "x"}, "worker")
 
 
-@pytest.mark.parametrize(
-    "key",
-    """node-role.kubernetes.io/gpu node-restriction.kubernetes.io/gpu kubernetes.io/role k8s.io/gpu
-    scheduling.k8s.io/gpu topology.kubernetes.io/rack""".split(),
-)
+@cases
 def test_a_worker_may_not_set_the_labels_of_kubernetes(key):
     check_node_labels("node_labels", {key: ""}, "controlplane")
     assert refusal(check_node_labels, "node_labels", {key: ""}, "worker") == (

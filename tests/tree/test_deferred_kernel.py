@@ -28,21 +28,10 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs.tree.manifest import Manifest
+from tables import beside
 
 INCLUDED = Path(__file__).with_name("pod.yaml")
-UNUSUAL_IDS = [
-    "a/b",
-    "a--b",
-    "Default",
-    "Resource",
-    "Upper Case",
-    "1",
-    "0",
-    "constructor",
-    "ä",
-    "x" * 70,
-    "line\nbreak",
-]
+UNUSUAL_IDS = beside(__file__, "deferred_kernel")["unusual_ids"]
 IDS = [*["a", "b", "c", "web", "db"] * 5, *UNUSUAL_IDS]
 LABELS = [None, {}, {"team": "blue"}, {"team": "red", "stage": "test"}]
 
@@ -293,32 +282,26 @@ def run(kernel, program, settings):
 
 
 FIRST = START[:1]
-CASES = {
-    "children with a number as their ID": [("Construct", 0, "b", 0), ("Construct", 0, "1", 0), ("find_all", 0, "a", 0)],
-    "an ID that every object of JavaScript has": [("Construct", 0, "constructor", 0), ("children", 1, "a", 0)],
-    "an ID with a separator": [("Construct", 0, "a/b", 0), ("Construct", 0, "a--b", 0), ("find_all", 0, "a", 0)],
-    "a second construct with an ID": [("GpuNamespace", 0, "a", 0), ("Manifest", 0, "a", 0)],
-    "names of a chart of the user": [("Chart with own names", 0, "b", 0), ("ApiObject without name", 1, "c", 0)],
-    "a namespace of a chart of the user": [("Chart with own namespace", 0, "b", 0), ("Manifest", 1, "c", 0)],
-    "an object before its siblings from JavaScript": [("Manifest", 0, "b", 0), ("Include", 0, "c", 0)],
-    "a chart whose name is not a label": [("Chart", 0, "Upper Case", 0), ("Manifest", 1, "b", 0)],
-    "labels of a chart": [("Chart", 0, "b", 3), ("Manifest", 1, "c", 0), ("labels", 1, "", 0)],
-    "API groups": [("ApiObject", 0, "b", 0), ("ApiObject", 0, "c", 2), ("kind", 0, "", 0), ("kind", 1, "", 0)],
-    "a version with two slashes": [("ApiObject", 0, "b", 1)],
-    "a validation of the user": [("add validation", 1, "b", 0), ("add validation", 1, "b", 0)],
-    "two default children": [
-        ("Manifest", 0, "Default", 0),
-        ("Manifest", 0, "Resource", 1),
-        ("default_child", 1, "a", 0),
-    ],
-    "a child that a program removes": [("Manifest", 0, "a", 0), ("remove child", 1, "a", 0), ("children", 1, "a", 0)],
-}
+CASES = beside(__file__, "deferred_kernel")["cases"]
 
 
-@pytest.mark.parametrize("steps", CASES.values(), ids=CASES)
-@pytest.mark.parametrize("settings", [{}, {"record_construct_metadata": True}], ids=["", "with metadata"])
-def test_a_kernel_that_starts_node_js_late_gives_the_same_result_for(steps, settings):
-    program = FIRST, steps, [], ("synthesize", "synth")
+# Each case starts Node.js: by default, a third of them has metadata too.
+WITH_METADATA = [
+    pytest.param(case, marks=() if number % 3 == 0 else pytest.mark.slow) for number, case in enumerate(CASES)
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_kernel_that_starts_node_js_late_gives_the_same_result_for(case):
+    compare_kernels((FIRST, CASES[case], [], ("synthesize", "synth")), {})
+
+
+@pytest.mark.parametrize("case", WITH_METADATA)
+def test_a_kernel_that_starts_node_js_late_gives_the_same_metadata_for(case):
+    compare_kernels((FIRST, CASES[case], [], ("synthesize", "synth")), {"record_construct_metadata": True})
+
+
+def compare_kernels(program, settings):
     _, expected = run(kernels.stock().used(), program, settings)
     _, got = run(kernels.deferred(), program, settings)
 
@@ -335,10 +318,7 @@ def test_an_app_of_this_library_does_not_start_node_js(tmp_path):
         assert kernel.provider.is_started
 
 
-@at_depth(150, quick=5)
+@at_depth(150, quick=4)
 @given(programs, app_settings)
 def test_a_kernel_that_starts_node_js_late_gives_the_same_results(program, settings):
-    _, expected = run(kernels.stock().used(), program, settings)
-    _, got = run(kernels.deferred(), program, settings)
-
-    assert got == expected
+    compare_kernels(program, settings)

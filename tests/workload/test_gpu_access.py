@@ -23,13 +23,11 @@ from gpu_constructs import (
     Kubernetes,
     Sharing,
     SynthesisError,
-    Talos,
-    Toleration,
     synthesize,
 )
 from imports.org.kubeflow import Notebook, NotebookSpec, NotebookSpecTemplate
 from refusals import check_refusals
-from tables import cases
+from tables import beside, cases
 
 GPU = "nvidia.com/gpu"
 RELEASES = (27, 33, 34)
@@ -69,17 +67,7 @@ def raw(chart, manifest, id="app"):
     return made
 
 
-DEPLOYMENT = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "spec": {
-        "selector": {"matchLabels": {"app": "x"}},
-        "template": {
-            "metadata": {"labels": {"app": "x"}},
-            "spec": {"containers": [{"name": "main", "image": "a:1"}, {"name": "side", "image": "a:1"}]},
-        },
-    },
-}
+DEPLOYMENT = beside(__file__, "gpu_access")["deployment"]
 
 
 def pod_of(manifest):
@@ -296,13 +284,8 @@ def test_shared_memory_is_mounted_in_the_container_with_the_gpu(kplus, chart):
     assert pod["containers"][0]["volumeMounts"] == [{"name": "dev-shm", "mountPath": "/dev/shm"}]
 
 
-def test_tolerations_runtime_class_and_profile_apply(chart):
-    profile = GpuProfile(
-        platform=Talos("1.12"),
-        sharing=Sharing.time_slicing(replicas=4, rename_by_default=True),
-        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
-        node_selector={"pool": "gpu"},
-    )
+def test_tolerations_runtime_class_and_profile_apply(chart, keywords):
+    profile = GpuProfile(**keywords)
     raw(chart, DEPLOYMENT).with_(GpuAccess(profile=profile, runtime_class="mine"))
     made = rendered(chart)
     pod = pod_of(made)
@@ -312,15 +295,11 @@ def test_tolerations_runtime_class_and_profile_apply(chart):
     assert [toleration["key"] for toleration in pod["tolerations"]] == ["dedicated", GPU]
 
 
-def test_budgets_and_ignored_rules_are_annotations_of_the_object(chart):
+def test_budgets_and_ignored_rules_are_annotations_of_the_object(chart, expected):
     target = raw(chart, DEPLOYMENT)
     target.with_(GpuAccess(request=GpuRequest(vram="6Gi"), ignore_rules=["R26"], visible_devices="unmanaged"))
     target.with_(GpuAccess(request=GpuRequest(vram="6Gi"), ignore_rules=["R19"], visible_devices="unmanaged"))
-    assert rendered(chart)["metadata"]["annotations"] == {
-        "gpu-constructs/ignore-rules": "R26,R19",
-        "gpu-constructs/visible-devices": "unmanaged",
-        "gpu-constructs/vram": "6Gi",
-    }
+    assert rendered(chart)["metadata"]["annotations"] == expected
 
 
 def deployment_with(**container):
@@ -444,17 +423,14 @@ def test_a_custom_construct_gets_gpus_in_the_construct_that_it_wraps(kplus, char
 # Parts of the object that must stay unchanged.
 
 
-def test_a_volume_of_the_user_keeps_its_name_and_its_content(chart):
+def test_a_volume_of_the_user_keeps_its_name_and_its_content(chart, expected):
     mine = {"name": "dev-shm", "hostPath": {"path": "/data"}}
     manifest = deployment_with(volumeMounts=[{"name": "dev-shm", "mountPath": "/data"}])
     manifest["spec"]["template"]["spec"]["volumes"] = [mine]
     raw(chart, manifest).with_(GpuAccess(shared_memory="1Gi"))
     pod = pod_of(rendered(chart))
     assert pod["volumes"] == [mine, {"name": "dev-shm-1", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]
-    assert {one["mountPath"]: one["name"] for one in pod["containers"][0]["volumeMounts"]} == {
-        "/data": "dev-shm",
-        "/dev/shm": "dev-shm-1",
-    }
+    assert {one["mountPath"]: one["name"] for one in pod["containers"][0]["volumeMounts"]} == expected
 
 
 def test_an_object_with_child_constructs_is_rejected_and_keeps_them(chart):

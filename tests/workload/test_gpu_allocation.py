@@ -126,13 +126,8 @@ def test_a_conflicting_field_of_the_pod_is_rejected(rows):
 # --- a pod gets its GPUs --------------------------------------------------------------
 
 
-def test_a_pod_of_a_talos_cluster_gets_all_fields():
-    assert given_to({"containers": [{"name": "app"}]}, profile=GpuProfile(platform=Talos("1.12"))) == {
-        "containers": [{"name": "app", "resources": {"limits": {GPU: 1}}}],
-        "runtimeClassName": "nvidia",
-        "nodeSelector": {"nvidia.com/gpu.present": "true"},
-        "tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
-    }
+def test_a_pod_of_a_talos_cluster_gets_all_fields(expected):
+    assert given_to({"containers": [{"name": "app"}]}, profile=GpuProfile(platform=Talos("1.12"))) == expected
 
 
 @cases
@@ -143,10 +138,7 @@ def test_a_claim_replaces_limit_runtime_class_and_affinity(wanted, source, use):
     assert made.keys().isdisjoint({"runtimeClassName", "affinity"})
 
 
-@pytest.mark.parametrize(
-    ("asked", "profile", "told"),
-    [("video", PLAIN, ["compute,utility,video"]), ("all", PLAIN, ["all"]), ("video", CLAIMS, [])],
-)
+@cases
 def test_compute_and_utility_stay_with_further_driver_capabilities(asked, profile, told):
     env = [{"name": "A", "value": "b"}]
     made = given_to({"containers": [{"name": "app", "env": env}]}, GpuRequest(driver_capabilities=[asked]), profile)

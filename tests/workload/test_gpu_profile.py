@@ -41,12 +41,12 @@ def test_a_runtime_class_can_be_an_object(chart):
 
 def test_impossible_profiles_are_rejected(rows):
     check_refusals(GpuProfile, rows)
-    check_refusals(Backend, [({"kind": "dra"}, "backend.kind must be one of ")])
+    check_refusals(Backend, [({"kind": "dra"}, "backend.kind must be one of …")])
     check_refusals(
         Backend.dra_claims,
         [
-            ({"device_class": "My Class"}, "backend.device_class must be a DNS subdomain"),
-            ({"mig_device_class": 5}, "backend.mig_device_class must be str"),
+            ({"device_class": "My Class"}, "backend.device_class must be a DNS subdomain…"),
+            ({"mig_device_class": 5}, "backend.mig_device_class must be str…"),
             ({"clas": "x"}, "clas is not a keyword of Backend.dra_claims"),
         ],
     )

@@ -2,7 +2,7 @@
 
 from gpu_constructs import Run, Scheduling, Strategy
 from refusals import check_refusals
-from tables import cases
+from tables import beside, cases
 
 POD = {"containers": []}
 SELECTOR = {"app": "x"}
@@ -63,12 +63,7 @@ def test_a_strategy_is_written_in_the_form_of_its_kind(strategy, kind, expected)
 
 # --- where the pods run -----------------------------------------------------------
 
-SPREAD = {
-    "labelSelector": {"matchLabels": {"app": "y"}},
-    "maxSkew": 1,
-    "topologyKey": "topology.kubernetes.io/zone",
-    "whenUnsatisfiable": "DoNotSchedule",
-}
+SPREAD = beside(__file__, "run")["spread"]
 AFFINITY = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
 
 
@@ -85,12 +80,10 @@ def test_by_default_two_pods_or_more_spread_over_nodes():
     assert placed(2, topology_spread_constraints=[SPREAD]) == {"topologySpreadConstraints": [SPREAD]}
 
 
-def test_affinity_scheduler_and_gates_are_written_unchanged():
-    assert placed(affinity=AFFINITY, scheduler_name="volcano", scheduling_gates=["kueue.x-k8s.io/admission"]) == {
-        "affinity": AFFINITY,
-        "schedulerName": "volcano",
-        "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}],
-    }
+def test_affinity_scheduler_and_gates_are_written_unchanged(expected):
+    assert (
+        placed(affinity=AFFINITY, scheduler_name="volcano", scheduling_gates=["kueue.x-k8s.io/admission"]) == expected
+    )
 
 
 def test_scheduling_that_kubernetes_would_reject_is_rejected(rows):

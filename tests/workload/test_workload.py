@@ -31,16 +31,10 @@ from gpu_constructs import (
 from gpu_constructs.kube import pod_security
 from gpu_constructs.kube.pod_specs import pod_specs
 from refusals import check_refusals, refusal
-from tables import cases
+from tables import beside, cases
 
 IMAGE = "registry.example/app:1.2.3"
-RUNS = {
-    "Deployment": Run.deployment(),
-    "StatefulSet": Run.stateful_set(),
-    "Job": Run.job(),
-    "CronJob": Run.cron_job(schedule="0 3 * * *"),
-    "Pod": Run.pod(),
-}
+RUNS = beside(__file__, "workload")["runs"]
 SERVING = [Run.deployment, Run.stateful_set]
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -174,12 +168,9 @@ def test_settings_of_a_kind_are_keywords_of_run():
 # --- the GPU and where it is --------------------------------------------------------
 
 
-def test_resources_replace_the_whole_default():
+def test_resources_replace_the_whole_default(expected):
     given = {"gpu_resource": "nvidia.com/mig-1g.10gb", "resources": {"requests": {"cpu": "2"}}}
-    assert container(**given)["resources"] == {
-        "requests": {"cpu": "2"},
-        "limits": {"nvidia.com/mig-1g.10gb": "1"},
-    }
+    assert container(**given)["resources"] == expected
 
 
 def test_unmanaged_visible_devices_are_allowed_and_annotated():
@@ -238,11 +229,7 @@ def test_budget_and_ignored_rules_are_annotations_of_the_object():
 
 # --- backends -----------------------------------------------------------------------------
 
-BACKENDS = {
-    "device-plugin": (Backend.device_plugin(), 29),
-    "dra-claims": (Backend.dra_claims(), 34),
-    "dra-extended-resource": (Backend.dra_extended_resource(), 36),
-}
+BACKENDS = beside(__file__, "workload")["backends"]
 
 
 def wishes(backend, **given):
@@ -395,15 +382,10 @@ def test_objects_of_cdk8s_plus_are_accepted(app, objects):
 # --- the container ----------------------------------------------------------------------
 
 
-def test_by_default_a_liveness_probe_allows_ten_minutes_to_load():
+def test_by_default_a_liveness_probe_allows_ten_minutes_to_load(expected):
     asked = Probe.exec(["true"], period_seconds=30, initial_delay_seconds=5)
     made = container(liveness_probe=asked)
-    assert made["startupProbe"] == {
-        "exec": {"command": ["true"]},
-        "periodSeconds": 10,
-        "timeoutSeconds": 5,
-        "failureThreshold": 60,
-    }
+    assert made["startupProbe"] == expected
     assert (made["livenessProbe"]["periodSeconds"], made["livenessProbe"]["initialDelaySeconds"]) == (30, 5)
     assert "startupProbe" not in container(readiness_probe=asked)
 

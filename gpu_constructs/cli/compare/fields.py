@@ -4,8 +4,6 @@ The path of a field depends neither on the order of lists nor on names that a ch
 The role of an object replaces its name if the caller knows it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
