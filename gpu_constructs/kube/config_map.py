@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 
 def sha256(text: str) -> str:
     """Return the SHA-256 checksum of a text. In a pod template, it restarts the pods if the text changes."""
+    import hashlib  # Here, because the library of the operating system that it loads is large.
+
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -13,6 +13,7 @@ from constructs import Construct, IConstruct, Node
 from jsii.errors import JavaScriptError
 
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 from gpu_constructs.tree.manifest import Manifest
 
@@ -22,7 +23,7 @@ _RESOLVERS = 3
 _PASSING = "gpu-constructs-validation"
 """ID of a temporary chart, which synth removes before it writes."""
 
-_ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
+_ERROR_NAMES = regex(r"\b[A-Za-z]*Error: ")
 
 
 @dataclass(frozen=True)
