@@ -77,6 +77,7 @@ def render(
     charts. It renders them first, because this validates the whole app and determines the order of the objects.
     """
     held: dict[Chart, list[ApiObject]] = {}
+    latest: list[ApiObject] = []  # An object that cdk8s refused, because it has no chart, can precede all charts.
     for construct in constructs:
         if isinstance(construct, Chart):
             latest = held[construct] = []
@@ -122,6 +123,7 @@ def order_without_dependencies(
     if len(ordered) != len(constructs) or any(a is not b for a, b in zip(ordered, constructs, strict=True)):
         return None
     below: dict[Chart, list[ApiObject | Chart]] = {}
+    latest: list[ApiObject | Chart] = []
     for construct in constructs:
         if isinstance(construct, Chart):
             latest = below[construct] = []
