@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from gpu_constructs.tree import kernel, node
-from gpu_constructs.tree.garbage import collected_rarely
+from gpu_constructs.tree.garbage import kept_until_exit
 
 _STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _MODULE_OF = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2$", _STUB, re.MULTILINE)}
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        with collected_rarely():
+        with kept_until_exit():
             globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
     except node.NodeMissing as error:
         raise error.with_traceback(None) from None

@@ -7,13 +7,19 @@ takes about a fifth of the import time. A program uses only a part of the classe
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import field as field
 from dataclasses import fields as fields
 from dataclasses import replace as replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 _LATE = ("__init__", "__dataclass_fields__", "__dataclass_params__", "__setstate__")
 """Members that a program reads before it uses any generated member. ``pickle`` reads ``__setstate__``."""
+
+_RARE = ("__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__")
+"""Methods that the program compiles at their first call, because most classes do not need them."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -46,8 +52,44 @@ class _Late:
         if self._class.__dict__[self._name] is self:
             for name in _LATE:
                 delattr(self._class, name)
-            dataclasses.dataclass(**self._options)(self._class)
+            with _rare_methods_late():
+                dataclasses.dataclass(**self._options)(self._class)
         if self._name not in self._class.__dict__:
             raise AttributeError(self._name)
         made = self._class.__dict__[self._name]
         return made.__get__(instance, owner) if hasattr(made, "__get__") else made
+
+
+@contextmanager
+def _rare_methods_late() -> Iterator[None]:
+    """Generate data classes in the ``with`` block whose rarely used methods are compiled at their first call.
+
+    From Python 3.13 on, the standard library compiles all methods of a class at once, and the function has no effect.
+    """
+    library: Any = dataclasses
+    create = getattr(library, "_create_fn", None)
+    if create is None:
+        yield
+        return
+    library._create_fn = lambda name, *given, **more: (
+        _late_method(name, lambda: create(name, *given, **more)) if name in _RARE else create(name, *given, **more)
+    )
+    try:
+        yield
+    finally:
+        library._create_fn = create
+
+
+def _late_method(name: str, create: Callable[[], Any]) -> Callable[..., Any]:
+    create = cache(create)
+
+    def method(self: object, *given: object) -> object:
+        made = create()
+        for owner in type(self).__mro__:
+            if owner.__dict__.get(name) is method:
+                made.__qualname__ = method.__qualname__
+                setattr(owner, name, made)
+        return made(self, *given)
+
+    method.__name__ = name
+    return method

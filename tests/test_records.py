@@ -77,3 +77,14 @@ def test_a_class_that_no_program_uses_has_no_generated_members():
     assert "__eq__" not in vars(base)
     derived(name="a")
     assert "__eq__" in vars(base)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="the standard library compiles all methods at once")
+def test_a_rare_method_is_compiled_at_its_first_call():
+    base, derived, _ = made_by(records.dataclass)
+    one = derived(name="a")
+    before = {name: vars(base)[name] for name in ("__eq__", "__hash__")}
+    assert (base("a") == base("a"), hash(base("a")) == hash(base("a")), repr(one) == repr(one)) == (True, True, True)
+    after = {name: vars(base)[name] for name in before}
+    assert all(after[name] is not before[name] for name in before)
+    assert [one.__qualname__ for one in after.values()] == [one.__qualname__ for one in before.values()]

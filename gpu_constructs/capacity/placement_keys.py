@@ -18,6 +18,7 @@ from gpu_constructs.capacity.planned import NodeOffer
 from gpu_constructs.facts.readable import mapping, members
 from gpu_constructs.kube.labels import is_known_once_a_node_runs
 from gpu_constructs.kube.placement import HOSTNAME
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 NODE_NAME = "field metadata.name"
@@ -41,7 +42,7 @@ _TOLERATED_BY_DAEMONS = (
 
 _PLAIN_NODE = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 
-_INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
+_INTEGER = regex(r"[+-]?[0-9]+\Z", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
 _Value = TypeVar("_Value", str, int)
 

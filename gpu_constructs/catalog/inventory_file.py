@@ -5,7 +5,6 @@ The caller passes the class ``GpuInventory``, because its module imports this mo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -15,10 +14,11 @@ from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.located_yaml import Dialect, Refused, Value
+from gpu_constructs.patterns import regex
 
 _Inventory = TypeVar("_Inventory")
 
-_WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
+_WHOLE_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)\Z")
 _STRATEGIES: Mapping[str, Callable[..., Sharing]] = {
     "none": Sharing.none,
     "time-slicing": Sharing.time_slicing,

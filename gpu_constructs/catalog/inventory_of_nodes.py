@@ -8,7 +8,6 @@ Source: NVIDIA/k8s-device-plugin@v0.20.0:internal/lm/resource.go, internal/lm/mi
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, normal_profile, re
 from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube.placement import Taint
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 _Node = TypeVar("_Node")
@@ -31,8 +31,8 @@ _DEPLOY = "nvidia.com/gpu.deploy."
 _PAUSED = "paused-for-"
 _SHARED = ".shared"
 _UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
-_MIG_PRODUCT = re.compile(r"(.+)-MIG-([^-].*)\Z")
-_NUMBER = re.compile(r"[0-9]{1,9}\Z")
+_MIG_PRODUCT = regex(r"(.+)-MIG-([^-].*)\Z")
+_NUMBER = regex(r"[0-9]{1,9}\Z")
 _MOST_SLICES = 7
 _MOST_STEPS = 50_000
 

@@ -6,7 +6,6 @@ the attributes of these classes instead of comparing versions. A route is a meth
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import PurePosixPath
@@ -15,6 +14,7 @@ from typing import ClassVar, Literal, NamedTuple
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES, rows
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, placement
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 RuntimeMode = Literal["legacy", "cdi"]
@@ -74,7 +74,7 @@ class _TalosLine(NamedTuple):
 
 
 _TALOS = {row["line"]: _TalosLine(**row) for row in rows("talos")}
-_TALOS_VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+(?:-(?:alpha|beta|rc)\.[0-9]+)?)?\Z")
+_TALOS_VERSION = regex(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+(?:-(?:alpha|beta|rc)\.[0-9]+)?)?\Z")
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ advertises several slots for each GPU.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from math import ceil
 from typing import Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors, warn
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
 GPU = "nvidia.com/gpu"
@@ -20,7 +20,7 @@ GPU = "nvidia.com/gpu"
 
 _SHARED_SUFFIX = ".shared"
 _LONGEST_NAME = 63
-_MIG_DEVICE = re.compile(r"nvidia\.com/mig-[0-9]+g\.[0-9]+gb(?:[.-][a-z]+)*\Z")
+_MIG_DEVICE = regex(r"nvidia\.com/mig-[0-9]+g\.[0-9]+gb(?:[.-][a-z]+)*\Z")
 _MEBIBYTE = 1024 * 1024
 # NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go iterates over all free slots for each slot that it allocates.
 # A thousand slots take an instant, sixteen thousand take half a minute.

@@ -24,6 +24,7 @@ from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import durations, fields
 from gpu_constructs.kube.located_yaml import Dialect, Refused, Value, key_in_words, line_of
+from gpu_constructs.patterns import regex
 
 _Config = TypeVar("_Config")
 
@@ -41,10 +42,10 @@ _IGNORED = {
     "rename": "the plugin warns about it and ignores it. Delete it, or use renameByDefault",
     "devices": "the plugin warns about it, and shares all devices in the same way. Delete it",
 }
-_INDENT = re.compile(r"^[ \t]+(?=[^\s#])", re.MULTILINE)
-_DIRECTIVE = re.compile(r"^%", re.MULTILINE)
-_GLUED_COLON = re.compile(r":[,\[\]{}]")
-_ESCAPED_SLASH = re.compile(r"(?<!\\)(?:\\\\)*\\/")
+_INDENT = regex(r"^[ \t]+(?=[^\s#])", re.MULTILINE)
+_DIRECTIVE = regex(r"^%", re.MULTILINE)
+_GLUED_COLON = regex(r":[,\[\]{}]")
+_ESCAPED_SLASH = regex(r"(?<!\\)(?:\\\\)*\\/")
 
 
 # --- text ------------------------------------------------------------------------------------------------------

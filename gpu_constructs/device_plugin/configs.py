@@ -12,6 +12,7 @@ from gpu_constructs.device_plugin.config import Flags, PluginConfig
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.facts.provided import GpuOffer, placement_of
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
@@ -20,7 +21,7 @@ NODE_LABEL = "nvidia.com/device-plugin.config"
 FallbackStrategy = Literal["named", "single", "empty"]
 Use = Literal["mig", "mps", "volume-mounts", "cdi", "pass-device-specs", "imex"]
 
-_NAME_OF_LABEL = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
+_NAME_OF_LABEL = regex(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 
 
 def object_suffix(name: str) -> str:

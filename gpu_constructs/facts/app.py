@@ -6,7 +6,6 @@ slot is one unit of an extended resource.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -39,9 +38,10 @@ from gpu_constructs.kube.pod_specs import (
     node_labels_required,
     pod_spec_paths,
 )
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
-_CDI = re.compile(r"cdi-(?:cri|annotations)")
+_CDI = regex(r"cdi-(?:cri|annotations)")
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ A namespace selector limits the namespaces in which such a policy applies.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from gpu_constructs.patterns import regex
 
 Manifest = Mapping[str, Any]
 Selectors = Sequence[Manifest]
@@ -19,7 +20,7 @@ BINDING = ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding")
 
 _NAME = "kubernetes.io/metadata.name"
 # A mutation sets the field in CEL, in a patch or in the path of a JSON patch. A condition only reads it.
-_SETS = re.compile(r"/spec/runtimeClassName\b|\bruntimeClassName\)?['\"]?\s*:")
+_SETS = regex(r"/spec/runtimeClassName\b|\bruntimeClassName\)?['\"]?\s*:")
 
 
 def selects(selector: object, labels: Manifest) -> bool:

@@ -82,7 +82,7 @@ class NfdComponent(NfdOptions):
     pod_security_context: Mapping[str, Any] = field(default_factory=dict)
     security_context: Mapping[str, Any] = field(default_factory=dict)
     init_containers: Sequence[Mapping[str, Any]] = ()
-    service_account: NfdServiceAccount = NfdServiceAccount()
+    service_account: NfdServiceAccount = field(default_factory=NfdServiceAccount)
     rbac_create: bool = True
     revision_history_limit: int | None = None
     priority_class_name: str | None = None

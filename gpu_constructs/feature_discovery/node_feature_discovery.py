@@ -82,9 +82,9 @@ class NodeFeatureDiscovery(NfdOptions):
     namespace: str | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     priority_class_name: str | None = None
-    master: NfdMaster | None = NfdMaster()
-    worker: NfdWorker | None = NfdWorker()
-    gc: NfdGarbageCollector | None = NfdGarbageCollector()
+    master: NfdMaster | None = field(default_factory=NfdMaster)
+    worker: NfdWorker | None = field(default_factory=NfdWorker)
+    gc: NfdGarbageCollector | None = field(default_factory=NfdGarbageCollector)
     topology_updater: NfdTopologyUpdater | None = None
     prometheus: NfdPodMonitor | None = None
 

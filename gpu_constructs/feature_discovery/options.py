@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -13,6 +12,7 @@ from gpu_constructs.errors import GpuConstructsError, refuse_if, then
 from gpu_constructs.kube import container_security, credentials, durations, env, fields, tables, update_strategy
 from gpu_constructs.kube.pods import keys_among, pod_annotations, pod_labels
 from gpu_constructs.kube.resources import Resources, container_resources
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
 LONGEST_SUFFIX = "-topology-updater"
@@ -20,7 +20,7 @@ LONGEST_SUFFIX = "-topology-updater"
 _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 _FEATURE_GATES = ("DisableAutoPrefix", "NodeFeatureGroupAPI")
 _OUR_VARIABLES = ("NODE_NAME", "NODE_ADDRESS", "POD_NAME", "POD_UID")
-_PROMETHEUS_DURATION = re.compile(r"(?=.)(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?\Z")
+_PROMETHEUS_DURATION = regex(r"(?=.)(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?\Z")
 
 
 def duration_text(span: timedelta | str) -> str:

@@ -6,7 +6,6 @@ pkg/apis/nfd/validate/validate.go and pkg/apis/nfd/nodefeaturerule/expression.go
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -15,11 +14,12 @@ from gpu_constructs.catalog import nfd_labels
 from gpu_constructs.errors import refuse_if
 from gpu_constructs.kube import fields, tables
 from gpu_constructs.kube.placement import Taint
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
-_NUMBER = re.compile(r"[-+]?[0-9]+\Z")
-_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}([-+][-+.0-9A-Za-z]+)?\Z")
-_VALUE_OF_FEATURE = re.compile(r"@[^.]+\.[^.]+\..+\Z")
+_NUMBER = regex(r"[-+]?[0-9]+\Z")
+_VERSION = regex(r"v?[0-9]+(\.[0-9]+){0,2}([-+][-+.0-9A-Za-z]+)?\Z")
+_VALUE_OF_FEATURE = regex(r"@[^.]+\.[^.]+\..+\Z")
 
 
 def check_operands(field: str, operands: Sequence[str], operator: str, kind: str | None = None) -> None:

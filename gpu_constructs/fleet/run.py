@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import signal
@@ -10,11 +9,9 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cdk8s import App
 
@@ -24,6 +21,9 @@ from gpu_constructs.fleet.totals import Capacity, of_cluster
 from gpu_constructs.output.files import OutputFiles, PartlyWritten, StagedFiles
 from gpu_constructs.output.synthesis import rendered_into
 from gpu_constructs.tree.held_apps import mark_rendered
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 _SECONDS_WITHOUT_PROGRESS = 2
 
@@ -128,6 +128,10 @@ def outcomes(work: Work, clusters: Sequence[Cluster], jobs: int) -> Iterator[Out
         for cluster in clusters:
             yield outcome_of(work, cluster)
         return
+    # The imports of these modules are slow, and most runs use one process.
+    import multiprocessing
+    from concurrent.futures.process import BrokenProcessPool
+
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         # This process imports a program that lacks "if __name__". The first process reports it.
         os._exit(1)
@@ -161,6 +165,9 @@ def _processes(work: Work, jobs: int) -> Iterator[ProcessPoolExecutor]:
             f"fill must be a function at the top level of a module if jobs is more than 1, got {name}. Move it there, "
             "or leave jobs out"
         ) from None
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     start = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=start, initializer=_start, initargs=(work,)) as pool:
         yield pool

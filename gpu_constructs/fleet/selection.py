@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.fleet.cluster import Cluster
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 
-_SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})\Z")
+_SHARD = regex(r"([0-9]{1,5})/([0-9]{1,5})\Z")
 
 
 def selected(clusters: Sequence[Cluster], only: Sequence[str], shard: str | None) -> list[Cluster]:
@@ -63,4 +62,6 @@ def _place(name: str) -> int:
 
     A cluster stays in its shard if the fleet gets other clusters.
     """
+    import hashlib
+
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 
 def sha256(text: str) -> str:
-    """Return the SHA-256 checksum of a text.
+    """Return the SHA-256 checksum of a text. In a pod template, it restarts the pods if the text changes."""
+    import hashlib  # Here, because the library of the operating system that it loads is large.
 
-    As an annotation of a pod template, the checksum restarts the pods after a change of the text.
-    """
     return hashlib.sha256(text.encode()).hexdigest()
 
 

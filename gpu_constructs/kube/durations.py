@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from decimal import Decimal
 
 from gpu_constructs.errors import refuse_if
+from gpu_constructs.patterns import regex
 
 LONGEST = timedelta(microseconds=2**63 // 1000)
 """Longest duration in Go, 292 years. Go stores a duration as a signed 64-bit number of nanoseconds."""
@@ -21,8 +21,8 @@ _NANOSECONDS = {
     "m": 60 * 10**9,
     "h": 3600 * 10**9,
 }
-_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|[µμ]s|ms|s|m|h)")
-_DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)\Z")
+_PART = regex(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|[µμ]s|ms|s|m|h)")
+_DURATION = regex(rf"[-+]?(?:0|(?:{_PART.pattern})+)\Z")
 
 
 def go_duration(span: timedelta) -> str:

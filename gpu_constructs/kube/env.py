@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors
 from gpu_constructs.kube import credentials, fields, references
 from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 
 
-_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}\Z")
+_KEY = regex(r"[-._a-zA-Z0-9]{1,253}\Z")
 _FIELD_PATHS = (
     "metadata.name",
     "metadata.namespace",
@@ -26,7 +26,7 @@ _FIELD_PATHS = (
     "status.podIP",
     "status.podIPs",
 )
-_FIELD_OF_MAP = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]\Z")
+_FIELD_OF_MAP = regex(r"metadata\.(labels|annotations)\['[^']+'\]\Z")
 
 
 def _key(key: str) -> None:

@@ -15,17 +15,16 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, then
 from gpu_constructs.errors import did_you_mean as did_you_mean
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
-_QUALIFIED_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
-_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
-_BYTES = re.compile(
-    r"(?:(?:requests\.|limits\.)?(?:memory|ephemeral-storage|storage|hugepages-.+)|.+/requests\.storage)\Z"
-)
-_UNITLESS = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)m?\Z")
+_DNS_LABEL = regex(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+_QUALIFIED_NAME = regex(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
+_LABEL_VALUE = regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
+_CAPITAL = regex(r"(?<=[a-z])(?=[A-Z])")
+_MODULE = regex(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
+_BYTES = regex(r"(?:(?:requests\.|limits\.)?(?:memory|ephemeral-storage|storage|hugepages-.+)|.+/requests\.storage)\Z")
+_UNITLESS = regex(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)m?\Z")
 _MEBIBYTE = 2**20
 _INT32_MAX = 2**31 - 1
 Check = Callable[[str, Any], object]
@@ -69,7 +68,7 @@ positive = partial(whole_number, minimum=1)
 
 def matching(pattern: str, meaning: str) -> Callable[[str, str], None]:
     """Return a check that a text matches a pattern. The error message is "<field> must <meaning>, got <text>"."""
-    form = re.compile(pattern)
+    form = regex(pattern)
 
     def check(field: str, got: str) -> None:
         if not form.match(got):
@@ -112,7 +111,7 @@ quantity = matching(
 
 def each_matching(pattern: str, meaning: str) -> Check:
     """Return a check that each text of a list matches a pattern, with the error message of ``matching``."""
-    form = re.compile(pattern)
+    form = regex(pattern)
 
     def check(field: str, got: Sequence[str]) -> None:
         for item in got:

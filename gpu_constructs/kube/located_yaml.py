@@ -20,12 +20,13 @@ import yaml
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 _Made = TypeVar("_Made")
 
 LONGEST_SHOWN = 80
-_PLAIN_KEY = re.compile(r"[\w.-]+\Z")
+_PLAIN_KEY = regex(r"[\w.-]+\Z")
 
 
 class Refused(GpuConstructsError):

@@ -10,13 +10,14 @@ from typing import Any
 
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
 _LARGEST = 2**53
 """Largest whole number that is exact in JavaScript and in other programs with floating-point numbers."""
 
 _DEEPEST = 64
-_UNREADABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
+_UNREADABLE = regex("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
 """Characters that the YAML writer does not escape, although YAML readers reject them or read them as a new line."""
 
 
@@ -131,9 +132,7 @@ def below(field: str, key: object) -> str:
 
 
 _LONGEST_SHOWN = 80
-_DURATION = re.compile(
-    r"(?:0|(?=.)(?:[0-9]+y)?(?:[0-9]+w)?(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m)?(?:[0-9]+s)?(?:[0-9]+ms)?)\Z"
-)
+_DURATION = regex(r"(?:0|(?=.)(?:[0-9]+y)?(?:[0-9]+w)?(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m)?(?:[0-9]+s)?(?:[0-9]+ms)?)\Z")
 _SCALARS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "any": ("anything", (object,)),
     "bool": ("true or false", (bool,)),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Literal
 
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 Folder = Literal["helm-values", "machine-config", "reports"]
@@ -17,7 +17,7 @@ FOLDERS: Mapping[Folder, tuple[str, ...]] = {
 }
 """Folders of ``dist/``, with the endings of the filenames in them."""
 
-_MARK = re.compile(r"Written by gpu_constructs(?: \((?P<program>[^()]+)\))?: change the app, not this file\.")
+_MARK = regex(r"Written by gpu_constructs(?: \((?P<program>[^()]+)\))?: change the app, not this file\.")
 _AROUND_MARK = {
     ".html": ("<!-- ", " -->\n"),
     ".json": ('{ "//": "', '",\n'),

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import csv
+import marshal
+import os
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import resources
+from importlib.util import cache_from_source, source_hash
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -15,9 +21,25 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @cache
 def table(package: str, name: str) -> Any:
-    """Return the content of a YAML data file ``name`` of a Python package. Callers must not change it."""
-    text = (resources.files(package) / name).read_text(encoding="utf-8")
-    return yaml.load(text, Loader=_LOADER)
+    """Return the content of a YAML file from the data files of a Python package. Callers must not change it.
+
+    To read YAML takes long, so the function keeps the content next to Python's bytecode of the package.
+    """
+    file = resources.files(package) / name
+    text = file.read_bytes()
+    compiled, key = Path(cache_from_source(f"{file}.py")), source_hash(text)
+    with suppress(OSError, ValueError, EOFError, TypeError):
+        kept = compiled.read_bytes()
+        if kept.startswith(key):
+            return marshal.loads(kept[len(key) :])
+    content = yaml.load(text, Loader=_LOADER)
+    with suppress(OSError, ValueError):
+        if not sys.dont_write_bytecode:
+            # Another process never sees a part of the file.
+            written = compiled.with_suffix(f".{os.getpid()}")
+            written.write_bytes(key + marshal.dumps(content))
+            written.replace(compiled)
+    return content
 
 
 @cache

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
-_PERCENT = re.compile(r"(100|[1-9]?[0-9])%\Z")
+_PERCENT = regex(r"(100|[1-9]?[0-9])%\Z")
 
 
 def check_amount(field: str, value: int | str) -> None:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import yaml
 
+from gpu_constructs.patterns import regex
+
 # Texts without quotes. No YAML reader takes them for a number, a date, a boolean or null. PyYAML does not quote 0e10.
-_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_/.-]*\Z")
-_LOOKS_LIKE_NUMBER = re.compile(r"[-+.]*[0-9][-+._:0-9a-fA-FxXoO]*\Z")
+_PLAIN = regex(r"[A-Za-z/][A-Za-z0-9_/.-]*\Z")
+_LOOKS_LIKE_NUMBER = regex(r"[-+.]*[0-9][-+._:0-9a-fA-FxXoO]*\Z")
 # Some checksums look like numbers, so every checksum has quotes. A change of a checksum then changes one line only.
-_CHECKSUM = re.compile(r"[0-9a-f]{64}\Z")
+_CHECKSUM = regex(r"[0-9a-f]{64}\Z")
 _BREAKS = str.maketrans("", "", "\n\t")
 _WORDS = frozenset("y yes n no on off true false null nan inf".split())
 
 # Texts that need no quotes at any place in YAML. PyYAML, which is slower, decides about all other texts of a manifest.
-_BARE = re.compile(r"(?:--)?[A-Za-z/($](?:[!-9;-~]|:(?=[!-~])| (?=[!\"$-~]))*\Z")
-_WITHOUT_ESCAPES = re.compile(r"[ !#-\[\]-~]*\Z")
-_BLOCK = re.compile(r"\|2?-?\n")
+_BARE = regex(r"(?:--)?[A-Za-z/($](?:[!-9;-~]|:(?=[!-~])| (?=[!\"$-~]))*\Z")
+_WITHOUT_ESCAPES = regex(r"[ !#-\[\]-~]*\Z")
+_BLOCK = regex(r"\|2?-?\n")
 _LONGEST_KEY = 100
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from importlib import resources as files
@@ -16,12 +15,13 @@ from gpu_constructs.kube import fields
 from gpu_constructs.migration.chart_values import Key, Values
 from gpu_constructs.migration.converters import CONVERTERS, EACH, Converter, resources
 from gpu_constructs.migration.problems import Problems
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
 _Made = TypeVar("_Made")
 
-_ALTERNATIVES = re.compile(r"\{([^{}]+)\}")
-_RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
+_ALTERNATIVES = regex(r"\{([^{}]+)\}")
+_RELEASE = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
 _LONGEST_RELEASE_NAME = 53
 
 

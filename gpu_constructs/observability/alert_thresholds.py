@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from gpu_constructs.errors import refuse_if
 from gpu_constructs.kube import durations, fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 Duration = int | str
@@ -32,7 +33,7 @@ _RATIOS = ("vram_ratio", "thermal_throttled_ratio", "power_throttled_ratio")
 _LONGEST = 30 * 24 * 3600
 _COOLEST, _HOTTEST = 40, 110
 _LEVELS = ("thresholds.temperature_warning", "thresholds.temperature_critical")
-_BOARD = re.compile(r"[\w *?\[\]!().,/+-]+\Z", re.ASCII)
+_BOARD = regex(r"[\w *?\[\]!().,/+-]+\Z", re.ASCII)
 
 
 def seconds(name: str, duration: Duration) -> int:

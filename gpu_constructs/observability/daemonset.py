@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series
 from gpu_constructs.observability.metrics import Metric, release_number
 from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
 from gpu_constructs.observability.web_config import Volumes
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 METRICS_KEY = "metrics.csv"
@@ -68,7 +68,7 @@ OWN_VARIABLES: Mapping[str, str] = {
 }
 """Variables that users must not set, each with the keyword to set instead. An empty text: there is no keyword."""
 
-_ADDRESS = re.compile(
+_ADDRESS = regex(
     r"(\[[0-9A-Fa-f:.]+\]|\$\([A-Za-z_][A-Za-z0-9_]*\)|[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?):[0-9]{1,5}\Z"
 )
 

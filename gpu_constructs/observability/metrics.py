@@ -6,7 +6,6 @@ If the DCGM library in the image does not know a field, the exporter exits when 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Literal, get_args
@@ -14,6 +13,7 @@ from typing import Literal, get_args
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, warn
 from gpu_constructs.kube import fields, tables
 from gpu_constructs.observability.exporter_options import MetricsConfigMap
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 MetricType = Literal["gauge", "counter", "label"]
@@ -21,9 +21,9 @@ MetricType = Literal["gauge", "counter", "label"]
 COLLECTION_INTERVAL_SECONDS = 30
 """Default time between two readings of the GPUs, in seconds. A scrape between two readings returns the same values."""
 
-_FIELD = re.compile(r"DCGM_(FI|EXP)_[A-Z0-9_]+\Z")
+_FIELD = regex(r"DCGM_(FI|EXP)_[A-Z0-9_]+\Z")
 _TABLE = "dcgm_metrics.csv"
-_RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")
+_RELEASE = regex(r"(\d+)\.(\d+)\.(\d+)\Z")
 
 
 @dataclass(frozen=True, kw_only=True)

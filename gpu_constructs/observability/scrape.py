@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
 ScrapeKind = Literal["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape", "annotations", "none"]
@@ -57,14 +58,14 @@ _MEMBERS = {
     "target_label": "targetLabel",
     "replacement": "replacement",
 }
-_LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_GROUP = re.compile(r"\$(?:\{\w+\}|\w+)", re.ASCII)
-_TOKEN = re.compile(
+_LABEL_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_GROUP = regex(r"\$(?:\{\w+\}|\w+)", re.ASCII)
+_TOKEN = regex(
     r"\\Q.*?(?:\\E|\Z)|\\[1-7][0-7]|(?P<foreign>\\[1-9Z]|\(\?(?:P?=|!|<=|<!|>|\(|#))|\\."
     r"|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]",
     re.DOTALL,
 )
-_POSSESSIVE = re.compile(r"[*+?]\+")
+_POSSESSIVE = regex(r"[*+?]\+")
 _BROKEN = (
     "missing )",
     "unbalanced",

@@ -16,14 +16,14 @@ A condition maps facts about the exporter or the options to expected values, suc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
 from gpu_constructs.observability.gpu_series import GpuSeries, Query
+from gpu_constructs.patterns import regex
 
-_NAME = re.compile(r"<([A-Za-z][\w.]*)>")
+_NAME = regex(r"<([A-Za-z][\w.]*)>")
 
 
 class NoAnswer(Exception):

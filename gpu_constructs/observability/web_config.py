@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
@@ -12,6 +11,7 @@ from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.config_map import config_map, sha256
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.yaml_text import yaml_text
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 
 Volumes = dict[str, tuple[dict[str, Any], dict[str, Any]]]
@@ -24,7 +24,7 @@ _FILE = "web-config.yaml"
 _WEB_CONFIG_DIRECTORY = "/etc/gpu-constructs/web"
 _TLS_DIRECTORY = "/etc/gpu-constructs/tls"
 
-_BCRYPT = re.compile(r"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}\Z")
+_BCRYPT = regex(r"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}\Z")
 file_name = fields.matching(r"(?!\.\Z|\.\.)[-._a-zA-Z0-9]{1,253}\Z", "be letters, digits, '-', '_' or '.', no path")
 """Raise an error unless a text can be a key of a ConfigMap or a Secret."""
 

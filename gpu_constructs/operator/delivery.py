@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 from gpu_constructs.kube import durations, fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 CHART = "gpu-operator"
@@ -18,10 +19,10 @@ NVIDIA_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 NVIDIA_OCI = f"oci://nvcr.io/nvidia/cloud-native-charts/{CHART}"
 
 _LONGEST_RELEASE_NAME = 53
-_FLUX_DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+\Z")
-_OCI_PATH = re.compile(r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)+\Z")
-_HOST = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
-_SYNC_OPTION = re.compile(r"([A-Za-z]+)=\S+\Z")
+_FLUX_DURATION = regex(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+\Z")
+_OCI_PATH = regex(r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)+\Z")
+_HOST = regex(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
+_SYNC_OPTION = regex(r"([A-Za-z]+)=\S+\Z")
 _TAKEN_SYNC_OPTIONS: Mapping[str, str] = {
     "ServerSideApply": (
         "ServerSideApply=true is always on, because the operator and the API server write to the same "

@@ -13,6 +13,7 @@ from constructs import Construct, IConstruct, Node
 from jsii.errors import JavaScriptError
 
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, field
 from gpu_constructs.tree.manifest import Manifest
 
@@ -22,7 +23,7 @@ _RESOLVERS = 3
 _PASSING = "gpu-constructs-validation"
 """ID of a temporary chart, which synth removes before it writes."""
 
-_ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
+_ERROR_NAMES = regex(r"\b[A-Za-z]*Error: ")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def render(
     charts, which also validates the whole app and determines the order of the objects.
     """
     held: dict[Chart, list[ApiObject]] = {}
+    latest: list[ApiObject] = []  # An object that cdk8s refused, because it has no chart, can precede all charts.
     for construct in constructs:
         if isinstance(construct, Chart):
             latest = held[construct] = []
@@ -121,6 +123,7 @@ def order_without_dependencies(
     if len(ordered) != len(constructs) or any(a is not b for a, b in zip(ordered, constructs, strict=True)):
         return None
     below: dict[Chart, list[ApiObject | Chart]] = {}
+    latest: list[ApiObject | Chart] = []
     for construct in constructs:
         if isinstance(construct, Chart):
             latest = below[construct] = []

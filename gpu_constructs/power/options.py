@@ -9,27 +9,28 @@ from typing import Literal
 
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 OutOfRange = Literal["clamp", "refuse"]
 Target = Literal["uuid", "pci", "index", "name"]
 
 _FORMS: Mapping[Target, tuple[re.Pattern[str], str]] = {
-    "uuid": (re.compile(r"GPU-[0-9A-Za-z-]+\Z"), "'uuid:GPU-' and the rest of the UUID from nvidia-smi -L"),
+    "uuid": (regex(r"GPU-[0-9A-Za-z-]+\Z"), "'uuid:GPU-' and the rest of the UUID from nvidia-smi -L"),
     "pci": (
-        re.compile(r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\Z"),
+        regex(r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\Z"),
         "'pci:' and a bus ID like 0000:01:00.0",
     ),
-    "index": (re.compile(r"(?:0|[1-9][0-9]{0,3})\Z"), "'index:' and the number from nvidia-smi -L"),
+    "index": (regex(r"(?:0|[1-9][0-9]{0,3})\Z"), "'index:' and the number from nvidia-smi -L"),
     # Only characters without a special meaning in Kubernetes and in the shell.
     "name": (
-        re.compile(r"(?! )[\w *?\[\]!().,/+-]+(?<! )\Z", re.ASCII),
+        regex(r"(?! )[\w *?\[\]!().,/+-]+(?<! )\Z", re.ASCII),
         "'name:' and a name or a pattern with *, ? and [...], without leading or trailing blanks",
     ),
 }
 """Properties that select GPUs, from the most to the least specific. A limit by an earlier property takes precedence."""
 
-_PERCENT = re.compile(r"([0-9]{1,4})%\Z", re.ASCII)
+_PERCENT = regex(r"([0-9]{1,4})%\Z", re.ASCII)
 _HIGHEST_PERCENT = 200
 _HIGHEST_WATTS = 9999
 _WAY_OUT = "Leave out the PowerLimit to keep the limit of the board"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import PurePosixPath
@@ -14,6 +13,7 @@ from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.kube import container, credentials, fields
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.kube.volume import Mountable, VolumeClaim
+from gpu_constructs.patterns import regex
 from gpu_constructs.recipes.http_server import (
     HttpServer,
     VramBudget,
@@ -38,7 +38,7 @@ _FIXED = dict.fromkeys(
     ("--listen", "--port", "--cuda-device", "--tls-keyfile", "--tls-certfile"),
     "the Service, the probes or the allocated GPU depend on the value that the recipe sets",
 )
-_SAFE_IN_A_SHELL = re.compile(r"[-A-Za-z0-9_./:=,@%+]+\Z")
+_SAFE_IN_A_SHELL = regex(r"[-A-Za-z0-9_./:=,@%+]+\Z")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from gpu_constructs.kube.pods import ImagePullPolicy
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.kube.volume import Mountable, Mounts, Volume
+from gpu_constructs.patterns import regex
 from gpu_constructs.recipes.http_server import memory_of_products
 from gpu_constructs.records import dataclass, field
 from gpu_constructs.tree.construct import GpuObject
@@ -42,9 +42,9 @@ _SHARED_MEMORY = "2Gi"
 _SHM = "/dev/shm"
 _MANY_PODS = "use access_modes=['ReadWriteMany']"
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
-_NGC = re.compile(r"nvcr\.io/nvidia/pytorch:(\d\d)\.(\d\d)-")
-_CUDA = re.compile(r"[:-]cu(?:da)?(\d\d)\.?(\d)")
-_PYTORCH = re.compile(r"(?:docker\.io/)?pytorch/pytorch:(\d+)\.(\d+)")
+_NGC = regex(r"nvcr\.io/nvidia/pytorch:(\d\d)\.(\d\d)-")
+_CUDA = regex(r"[:-]cu(?:da)?(\d\d)\.?(\d)")
+_PYTORCH = regex(r"(?:docker\.io/)?pytorch/pytorch:(\d+)\.(\d+)")
 _FIRST_NGC_FOR_BLACKWELL = (25, 1)
 _FIRST_CUDA_FOR_BLACKWELL = (12, 8)
 _FIRST_PYTORCH_WITH_FRACTION = (2, 10)

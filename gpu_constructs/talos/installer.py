@@ -7,7 +7,6 @@ The table drivers.csv lists the driver versions of the Talos patch releases.
 from __future__ import annotations
 
 import csv
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, Literal
 from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 Branch = Literal["production", "lts"]
@@ -35,9 +35,9 @@ BRANCHES: tuple[Branch, ...] = ("production", "lts")
 
 _BRANCHED = (TOOLKIT, FABRIC_MANAGER, *KERNEL_MODULES.values())
 _OF_NVIDIA = (*(f"{name}-{branch}" for name in _BRANCHED for branch in BRANCHES), GDRDRV)
-_NAME = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
+_NAME = regex(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
 # In YAML, a value that starts with a digit can be a number, a date, a boolean or null. None of them contains a '='.
-_KERNEL_ARGUMENT = re.compile(r"-?(?:[A-Za-z_][!-~]*|[0-9][!-<>-~]*=[!-~]*)\Z")
+_KERNEL_ARGUMENT = regex(r"-?(?:[A-Za-z_][!-~]*|[0-9][!-<>-~]*=[!-~]*)\Z")
 # The YAML library of the factory quotes these words or not, depending on its release. Their ID is therefore unknown.
 _UNCERTAIN = frozenset("y yes n no on off true false null".split())
 
@@ -266,6 +266,8 @@ class TalosSchematic(fields.Options):
     @property
     def id(self) -> str:
         """The ID that the factory gives to the schematic when you register it."""
+        import hashlib
+
         return hashlib.sha256(self.to_yaml().encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -10,6 +9,7 @@ from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import Taint
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 Role = Literal["worker", "controlplane"]
@@ -22,9 +22,9 @@ OPERATOR_VALIDATOR = "nvidia.com/gpu.deploy.operator-validator"
 """Node label with the value ``false`` if the validator of the GPU Operator must not run on the node."""
 
 _BPF_JIT_HARDEN = "net.core.bpf_jit_harden"
-_SYSCTL = re.compile(r"[!-~]+\Z")
-_GUARDED = re.compile(r"(?:.*\.)?(?:kubernetes|k8s)\.io")
-_OPEN = re.compile(r"(?:.*\.)?(?:kubelet|node)\.kubernetes\.io")
+_SYSCTL = regex(r"[!-~]+\Z")
+_GUARDED = regex(r"(?:.*\.)?(?:kubernetes|k8s)\.io")
+_OPEN = regex(r"(?:.*\.)?(?:kubelet|node)\.kubernetes\.io")
 # kubernetes/kubernetes:staging/src/k8s.io/kubelet/pkg/apis/well_known_labels.go
 _KUBELETS_OWN = frozenset(
     """beta.kubernetes.io/arch beta.kubernetes.io/instance-type beta.kubernetes.io/os

@@ -6,13 +6,14 @@ one that would fail. Node.js then answers instead.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from jsii._kernel import types
+
+from gpu_constructs.patterns import regex
 
 RELEASES = {"constructs": "10.8.1", "cdk8s": "2.70.115"}
 """Releases of the libraries that the model describes."""
@@ -22,13 +23,13 @@ _YAML_OUTPUT = "cdk8s.YamlOutputType"
 _RESOLVERS = ("cdk8s.LazyResolver", "cdk8s.ImplicitTokenResolver", "cdk8s.NumberStringUnionResolver")
 _HARMLESS_OVERRIDES = frozenset({"toJson", "toString", "addJsonPatch", "addDependency", "with"})
 """Methods that JavaScript calls only after the kernel has started Node.js."""
-_SEPARATORS = re.compile(r"[/\n]")
+_SEPARATORS = regex(r"[/\n]")
 _IDS_OF_JAVASCRIPT = frozenset(
     "__defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ __proto__ constructor hasOwnProperty "
     "isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf".split()
 )
 """Members of every JavaScript object. A construct with such an ID has no place in the list of children."""
-_DNS_LABEL = re.compile(r"[0-9a-z-]{1,63}")
+_DNS_LABEL = regex(r"[0-9a-z-]{1,63}")
 _NO_METADATA = dict.fromkeys(("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"))
 _RECORD = "/recordConstructMetadata"
 

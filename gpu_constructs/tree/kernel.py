@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from gpu_constructs.tree.late_modules import check_plain_types_first, import_late, import_typeguard_alone
 from gpu_constructs.tree.node import require_node
 
 RELEASES = frozenset({"1.142.0"})
@@ -34,18 +35,23 @@ def change_jsii_before_cdk8s() -> None:
 class _BeforeConstructs:
     """An import hook that changes jsii just before the program imports the library ``constructs`` for the first time.
 
-    This import starts Node.js.
+    This import starts Node.js. Before it, the hook changes which modules jsii imports.
     """
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        wanted = os.environ.get("GPU_CONSTRUCTS_KERNEL", "")
+        if fullname == "jsii" and wanted != "stock":
+            import_late()
         if fullname == "constructs":
-            _change_jsii(os.environ.get("GPU_CONSTRUCTS_KERNEL", ""))
+            _change_jsii(wanted)
             sys.meta_path.remove(self)
 
 
 def _change_jsii(wanted: str) -> None:
     can_change = wanted != "stock" and "JSII_RUNTIME" not in os.environ and os.name == "posix" and _is_covered()
     if can_change:
+        import_typeguard_alone()
+        check_plain_types_first()
         _use_one_process()
     if can_change and wanted != "node":
         _start_node_late()

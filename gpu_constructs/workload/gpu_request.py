@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import ClassVar, Literal
@@ -13,6 +12,7 @@ from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
 
 DriverCapability = Literal["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"]
@@ -31,14 +31,14 @@ FIRST_COMPUTE: Mapping[Family, tuple[int, int]] = {
 }
 """Lowest CUDA compute capability of each GPU family. GPU Feature Discovery uses the same family names."""
 
-EXTENDED_RESOURCE = re.compile(r"(?!requests\.|(?:[^/]*\.)?kubernetes\.io/)[^/]+/[^/]+\Z")
+EXTENDED_RESOURCE = regex(r"(?!requests\.|(?:[^/]*\.)?kubernetes\.io/)[^/]+/[^/]+\Z")
 """Pattern of the names of extended resources. The API server also applies its rules for label keys."""
 
 SELECTING = ("products", "min_vram", "min_compute_capability", "family")
 """Attributes of a ``GpuRequest`` that select GPUs by a property of the board."""
 
 MIG = "nvidia.com/mig-"
-_COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
+_COMPUTE_CAPABILITY = regex(r"([0-9]{1,2})\.([0-9])\Z")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.kube.fields import arguments, cron_schedule, of_type, one_of, whole_number
+from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass, fields
 from gpu_constructs.workload.options import Strategy
 
@@ -21,7 +22,7 @@ _LEAST = {
     "active_deadline_seconds": 1,
     "ttl_seconds_after_finished": 0,
 }
-_TIME_ZONE = re.compile(r"(?!local\Z)[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*\Z", re.IGNORECASE)
+_TIME_ZONE = regex(r"(?!local\Z)[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*\Z", re.IGNORECASE)
 _CONDITIONS = ("onExitCodes", "onPodConditions")
 
 

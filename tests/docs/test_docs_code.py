@@ -1,5 +1,6 @@
 """The blocks of the documents by language: each is run or checked. How it is tested lists by which test."""
 
+import contextlib
 import json
 import re
 import shlex

@@ -697,3 +697,16 @@ def test_validating_leaves_nothing_in_the_app(tmp_path: Path) -> None:
     synthesize(app)
     assert [child.node.id for child in app.node.children] == ["one"]
     assert [path.name for path in tmp_path.iterdir()] == ["one.k8s.yaml"]
+
+
+@pytest.mark.parametrize("id", ["after", "before"])
+def test_an_object_that_cdk8s_refused_is_left_out(tmp_path, id):
+    app = App(outdir=str(tmp_path))
+    if id == "after":
+        GpuNamespace(Chart(app, "namespaces"), "namespace", name="gpu")
+    with pytest.raises(RuntimeError, match="cannot find a parent chart"):
+        ApiObject(app, "refused", api_version="v1", kind="ConfigMap")
+    if id == "before":
+        GpuNamespace(Chart(app, "namespaces"), "namespace", name="gpu")
+    synthesize(app)
+    assert [path.name for path in tmp_path.iterdir()] == ["00-namespaces.k8s.yaml"]

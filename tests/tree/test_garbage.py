@@ -68,3 +68,26 @@ def test_new_objects_start_no_collection():
 
 def test_what_the_user_froze_stays_frozen():
     assert printed(FROZEN) == "True\n"
+
+
+KEPT = """
+import gc
+from gpu_constructs.tree.garbage import collected_rarely, kept_until_exit
+{before}
+frozen = gc.get_freeze_count()
+for _ in range(2):
+    with kept_until_exit():
+        kept = [[] for _ in range(5_000)]
+with collected_rarely():
+    pass
+print(gc.get_freeze_count() - frozen > 9_000, gc.get_threshold() == (700, 10, 10))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "keeps"),
+    [("", True), ("gc.freeze()", False), ("gc.disable()", False)],
+    ids=["the default", "frozen by the user", "off"],
+)
+def test_the_collector_leaves_imported_modules_alone(before, keeps):
+    assert printed(KEPT.format(before=f"gc.set_threshold(700, 10, 10)\n{before}")) == f"{keeps} True\n"

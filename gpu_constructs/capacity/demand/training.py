@@ -11,7 +11,6 @@ Sources:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_group import PodGroup, is_suspended, pod_asks, pods_of, runs, whole_set
 from gpu_constructs.facts.readable import Manifest, at, mapping, members, namespace_of, number, quantity
 from gpu_constructs.kube.plain_data import merged
+from gpu_constructs.patterns import regex
 
 _TRAINER = "trainer.kubeflow.org"
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -43,7 +43,7 @@ _UNKNOWN_RUNTIME: Mapping[str, Any] = {
 """Substitute for an unknown runtime: one job, whose pods have one container."""
 # Keys of a pod spec that a patch of a TrainJob replaces. A patch merges nodeSelector instead.
 _PATCHED = ("affinity", "nodeSelector", "tolerations")
-_PLACEHOLDER = re.compile(r"\$\{trialParameters\.([^}]+)\}\Z")
+_PLACEHOLDER = regex(r"\$\{trialParameters\.([^}]+)\}\Z")
 _AMOUNTS = ("limits", "requests")
 _COUNTS = frozenset(
     {"completions", "maxReplicas", "minReplicas", "numNodes", "numOfHosts", "parallelism", "replicas", "size"}

@@ -9,9 +9,9 @@ import os
 import re
 import sys
 from functools import cache
+from html import escape
 from importlib.util import cache_from_source
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
 from gpu_constructs.capacity.planned import PlanData
 from gpu_constructs.capacity.report import verdict, words
@@ -45,7 +45,7 @@ def _templates() -> Environment:
         """
         if not context.autoescape or isinstance(value, Markup):
             return value
-        return Markup(escape(words.readable(str(value)), {'"': "&quot;"}))
+        return Markup(escape(words.readable(str(value)), quote=False).replace('"', "&quot;"))
 
     def inline(markup: Markup) -> Markup:
         """Return SVG elements as inline HTML: on one line, without self-closing tags."""

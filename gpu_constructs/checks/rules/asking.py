@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -22,10 +21,11 @@ from gpu_constructs.facts.readable import (
     quantity,
 )
 from gpu_constructs.kube.pod_specs import containers
+from gpu_constructs.patterns import regex
 
 _VENDOR = "nvidia.com/"
 _MIG = "nvidia.com/mig-"
-_MIG_PROFILE = re.compile(r"(?:[1-7]c\.)?([1-7]g\.[0-9]+gb)((?:\.me|\.all|\.gfx|[.-]me)*)\Z")
+_MIG_PROFILE = regex(r"(?:[1-7]c\.)?([1-7]g\.[0-9]+gb)((?:\.me|\.all|\.gfx|[.-]me)*)\Z")
 
 # Resources and annotations that request a part of a GPU, each with the program that defines it and its scheduler.
 # Source: documentation of device sharing in Project-HAMi/HAMi, volcano-sh/devices and NVIDIA/KAI-Scheduler
@@ -44,7 +44,7 @@ _FRACTIONS: dict[str, tuple[str, str]] = {
     "gpu-memory": ("KAI", "kai-scheduler"),
     "gpu-fraction-num-devices": ("KAI", "kai-scheduler"),
 }
-_OF_GPUS = re.compile(r"(?:gpu|mig)\.nvidia\.com\Z")
+_OF_GPUS = regex(r"(?:gpu|mig)\.nvidia\.com\Z")
 
 
 def amounts_are_whole_numbers(facts: Facts) -> Iterator[Finding]:
