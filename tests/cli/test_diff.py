@@ -105,7 +105,10 @@ def test_files_that_no_apply_reads_have_their_own_commands(row, tmp_path, capsys
 def test_an_object_with_a_new_name_replaces_the_old_one(tmp_path, capsys):
     web, config = TABLE["objects"]["deployment"], TABLE["objects"]["configmap"]
     old = [web, changed(config, {"metadata.name": "config-0123456789"})]
-    new = [changed(web, {"metadata.name": "site"}), changed(config, {"metadata.name": "config-abcdef0123"})]
+    new = [
+        changed(web, {"metadata.name": "site"}),
+        changed(config, {"metadata.name": "config-abcdef0123", "data": {"b": "2"}}),
+    ]
     _, result = said(capsys, written(tmp_path / "old.yaml", *old), written(tmp_path / "new.yaml", *new))
     assert [(one["action"], one["object"]) for one in result["objects"]] == [
         ("replaced", "Deployment changes/site"),

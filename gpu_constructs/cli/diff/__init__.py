@@ -106,7 +106,5 @@ def _sides(args: argparse.Namespace) -> Sides:
 
 def _status(found: Comparison, chosen: set[str]) -> Exit:
     """Return the exit status for the consequences that the user chose."""
-    if "never" in chosen:
-        return Exit.NOTHING
     is_found = found.differs if "any" in chosen else bool({one.topic for one in found.all_effects} & chosen)
     return Exit.FOUND if is_found else Exit.NOTHING

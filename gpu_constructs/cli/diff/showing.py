@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from gpu_constructs.cli import terminal
@@ -86,9 +86,10 @@ def as_text(comparison: Comparison, steps: Sequence[Step], summary: str, how: st
     parts = [terminal.wrapped(how)] if how else []
     parts += ["\n".join(_lines(one)) for one in comparison.differences]
     for file in comparison.files:
-        parts.append("\n".join([terminal.painted(f"~ {file.path}", "bold"), *_body(file.effects, file.changes)]))
+        body = _painted(_body(file.effects, file.changes))
+        parts.append("\n".join([terminal.painted(f"~ {file.path}", "bold"), *body]))
     if comparison.effects:
-        parts.append("\n".join([terminal.painted("cluster", "bold"), *_body(comparison.effects, ())]))
+        parts.append("\n".join([terminal.painted("cluster", "bold"), *_painted(_body(comparison.effects, ()))]))
     if steps:
         lines = [f"  {line}" for one in steps for line in str(one).splitlines()]
         parts.append("\n".join([terminal.painted("commands to run, in this order", "bold"), *lines]))
@@ -101,18 +102,22 @@ def _lines(difference: Difference) -> Iterator[str]:
     first = headline(difference)
     is_labelled = effects and effects[0].text == first and effects[0].topic not in _PLAIN
     text = terminal.wrapped(f"{effects[0].topic}: {first}" if is_labelled else first, indent=4)
-    yield terminal.painted(text, _URGENT[effects[0].topic]) if effects and effects[0].topic in _URGENT else text
-    yield from _body(effects[1:], difference.changes, difference.kind == "Secret")
+    body = _body(effects[1:], difference.changes, difference.kind == "Secret")
+    yield from _painted([(text, _URGENT.get(effects[0].topic) if effects else None), *body])
 
 
-def _body(effects: Sequence[Effect], changes: Sequence[Change], is_secret: bool = False) -> Iterator[str]:
+def _painted(lines: Iterable[tuple[str, terminal.Color | None]]) -> Iterator[str]:
+    return (terminal.painted(line, color) if color else line for line, color in lines)
+
+
+def _body(
+    effects: Sequence[Effect], changes: Sequence[Change], is_secret: bool = False
+) -> Iterator[tuple[str, terminal.Color | None]]:
+    """Yield the lines about further consequences and about the fields that differ, each with its color."""
     for effect in effects:
-        text = terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4)
-        yield terminal.painted(text, _URGENT[effect.topic]) if effect.topic in _URGENT else text
-    for change in changes:
-        for line in details(change, is_secret):
-            shown = f"      {line}" if line.startswith(" ") else terminal.wrapped(line, indent=8, first=6)
-            yield terminal.painted(shown, "dim")
+        yield terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4), _URGENT.get(effect.topic)
+    for line in (line for change in changes for line in details(change, is_secret)):
+        yield f"      {line}" if line.startswith(" ") else terminal.wrapped(line, indent=8, first=6), "dim"
 
 
 def as_markdown(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:
@@ -124,7 +129,7 @@ def as_markdown(comparison: Comparison, steps: Sequence[Step], summary: str, how
     if rows:
         parts.append("\n".join(["| | object | consequence |", "|---|---|---|", *rows]))
     for one in comparison.differences:
-        lines = list(_body(one.effects[1:], one.changes, one.kind == "Secret"))
+        lines = [line for line, _ in _body(one.effects[1:], one.changes, one.kind == "Secret")]
         if lines:
             parts.append(_folded(f"<code>{_escaped(one.document.name)}</code>", "\n".join(lines)))
     if steps:

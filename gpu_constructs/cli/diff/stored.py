@@ -32,7 +32,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     ),
     "volumeMounts": ("mountPath",),
     "volumeDevices": ("devicePath",),
-    "ports": ("containerPort", "port", "protocol", "name"),
+    "ports": ("containerPort", "port", "protocol"),
     "hostAliases": ("ip",),
     "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
 }
@@ -149,6 +149,6 @@ def by_key(name: str, items: list[Any]) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {}
     for item in items:
-        values = [str(item[key]) for key in keys if key in item]
-        found["/".join(values[: 2 if name == "ports" else None])] = item
+        whole = {"protocol": "TCP", **item} if name == "ports" else item
+        found["/".join(str(whole[key]) for key in keys if key in whole)] = item
     return found if len(found) == len(items) and "" not in found else None
