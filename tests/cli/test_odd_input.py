@@ -75,7 +75,6 @@ def mutated(seed):
     for _ in range(chance.randint(0, 4)):
         holder, key = chance.choice(list(places(objects)))
         others = list(places(objects))
-        # A copy: an odd value can change again, and a part of itself would have no end.
         odd = deepcopy(chance.choice([*ODD, chance.choice(others)[0]]))
         if isinstance(holder, dict) and chance.random() < 0.3:
             del holder[key]
