@@ -69,6 +69,8 @@ class Report:
         details: Further results as plain data for JSON; empty by default.
         text: Result as text for a terminal, if it is more than a list of findings; empty by default.
         rules: Titles of the codes that the command can report, by code, for SARIF; empty by default.
+        markdown: Result as Markdown, which comes before the findings; empty by default.
+        files: Functions that return the result in further formats, by name of the format; none by default.
     """
 
     command: str
@@ -77,6 +79,8 @@ class Report:
     details: Mapping[str, Any] | None = None
     text: str = ""
     rules: Mapping[str, str] | None = None
+    markdown: str = ""
+    files: Mapping[str, Callable[[], str]] | None = None
 
 
 _COLORS: Mapping[Severity, terminal.Color] = {"error": "red", "warning": "yellow", "note": "blue"}
@@ -175,14 +179,14 @@ def _escaped(text: str, also: str = "") -> str:
 
 def as_markdown(report: Report) -> str:
     """Return a report as Markdown for a comment on a pull request."""
-    parts = [f"**{report.summary}**"]
+    parts = [f"**{report.summary}**", *([report.markdown] if report.markdown else [])]
     if report.findings:
         rows = [
             f"| {one.severity} {one.code} | {_cell(one.object)} | {_cell(one.reason)} | {_cell(_next(one))} |"
             for one in report.findings
         ]
         parts.append("\n".join(["| | object | problem | what to do |", "|---|---|---|---|", *rows]))
-    elif report.text:
+    elif report.text and not report.markdown:
         parts.append(f"```\n{report.text}\n```")
     return "\n\n".join(parts) + "\n"
 

@@ -16,6 +16,8 @@ NAME = "gpu-constructs"
 COMMANDS: Mapping[str, str] = {
     "init": "Write a small app for a cluster with GPUs, which works at once.",
     "lint": "Check manifests of any origin with the rules for GPU workloads.",
+    "plan": "Check whether the pods of manifests fit the GPU nodes of a cluster.",
+    "recommend": "Propose how the GPU nodes of a cluster share their GPUs.",
     "synth": "Run an app, or check that its files are fresh.",
     "explain": "Print what the documentation says about a code, an alert or a name.",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from gpu_constructs.cli.documents import Broken
@@ -12,12 +13,15 @@ from gpu_constructs.cli.exits import CommandError, Exit
 from gpu_constructs.cli.findings import FORMATS, SEVERITIES, Report, status_of
 
 
-def add_format(parser: argparse.ArgumentParser, formats: Sequence[str] = tuple(FORMATS)) -> None:
+def add_format(
+    parser: argparse.ArgumentParser, formats: Sequence[str] = tuple(FORMATS), files: Sequence[str] = ()
+) -> None:
     """Add the options ``--format`` and ``--report`` to the parser of a command.
 
     Args:
         parser: Parser of the command.
         formats: Formats that the command can write; by default all formats.
+        files: Further formats that the command can write to a file, which ``Report.files`` contains; none by default.
     """
     parser.add_argument("--format", choices=formats, default="text", help="format of the output (default: text)")
     parser.add_argument(
@@ -25,8 +29,8 @@ def add_format(parser: argparse.ArgumentParser, formats: Sequence[str] = tuple(F
         metavar="FORMAT=FILE",
         action="append",
         default=[],
-        type=_report,
-        help="also write the result to a file in another format; you can repeat the option",
+        type=partial(_report, (*formats, *files)),
+        help=f"also write the result to a file as {', '.join((*formats, *files))}; you can repeat the option",
     )
 
 
@@ -45,10 +49,10 @@ def add_fail_on(parser: argparse.ArgumentParser, default: str = "error") -> None
     )
 
 
-def _report(text: str) -> tuple[str, Path]:
+def _report(formats: Sequence[str], text: str) -> tuple[str, Path]:
     name, separator, file = text.partition("=")
-    if not separator or name not in FORMATS or not file:
-        raise argparse.ArgumentTypeError(f"must be FORMAT=FILE with one of {', '.join(FORMATS)}, got {text!r}")
+    if not separator or name not in formats or not file:
+        raise argparse.ArgumentTypeError(f"must be FORMAT=FILE with one of {', '.join(formats)}, got {text!r}")
     return name, Path(file)
 
 
@@ -67,7 +71,8 @@ def finish(args: argparse.Namespace, report: Report, broken: Sequence[Broken] = 
     """
     for name, file in args.report:
         try:
-            file.write_text(FORMATS[name](report), encoding="utf-8")
+            text = FORMATS[name](report) if name in FORMATS else (report.files or {})[name]()
+            file.write_text(text, encoding="utf-8")
         except OSError as error:
             raise CommandError(f"cannot write {file}: {error.strerror}. Pass another file", Exit.USAGE) from None
     sys.stdout.write(FORMATS[args.format](report))

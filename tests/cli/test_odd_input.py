@@ -20,9 +20,13 @@ from depth import at_depth
 from gpu_constructs.cli.exits import Exit
 from gpu_constructs.cli.main import main
 
+INVENTORY = dist.ROOT / "examples" / "08-plain-yaml" / "gpus.yaml"
 COMMANDS = {
     "lint": ["lint", "{path}"],
     "lint of a platform": ["lint", "{path}", "--platform", "talos", "--format", "sarif"],
+    "plan": ["plan", "{path}", "--inventory", str(INVENTORY)],
+    "plan with a change": ["plan", "{path}", "--inventory", str(INVENTORY), "--what-if", "replicas=2", "--format=json"],
+    "recommend": ["recommend", "{path}", "--inventory", str(INVENTORY)],
 }
 """Arguments of each command, where ``{path}`` stands for a file with odd manifests."""
 BUG = "Report this as a bug"

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from gpu_constructs.catalog.nfd_labels import NfdLabels, nfd_labels
 from gpu_constructs.cli.seen.files import Files, loaded, settings, words_of
-from gpu_constructs.cli.seen.plugin_configs import is_served_elsewhere, of_plugin
+from gpu_constructs.cli.seen.plugin_configs import of_plugin
 from gpu_constructs.device_plugin.manifests import GFD_LABELS, MPS_CAPABLE
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.facts.provided import PowerCap, Provided, placement_of
-from gpu_constructs.facts.readable import Manifest, kind_of, namespace_of
+from gpu_constructs.facts.readable import Manifest, kind_of, members, namespace_of
 from gpu_constructs.feature_discovery import config as nfd_config
 from gpu_constructs.feature_discovery.manifests import LABELS
 from gpu_constructs.kube.kinds import identity_of
@@ -27,29 +27,40 @@ _LIMIT = re.compile(r"(?:[0-9]{1,4}%?|default)\Z", re.ASCII)
 _POWER_SCRIPT = "/script/power-limit.sh"
 
 _Effect = Callable[[Manifest, Manifest, Files], Provided]
+GFD = Provided(components=("gpu-feature-discovery",), node_labels=GFD_LABELS)
+"""Effects of GPU Feature Discovery."""
+EXPORTER = Provided(components=("dcgm-exporter",))
+"""Effects of the DCGM exporter."""
 
 
 def provided(manifest: Manifest, files: Files) -> Iterator[Provided]:
-    """Yield the effects of the programs in a DaemonSet. An operator that controls the DaemonSet declares them itself.
+    """Yield the effects of the programs in a DaemonSet.
+
+    If the manifests also contain the ClusterPolicy that controls the DaemonSet, the ClusterPolicy has these effects.
 
     Args:
         manifest: DaemonSet.
         files: ConfigMaps among the manifests.
     """
-    if is_served_elsewhere(manifest):
+    owners = members(manifest["metadata"].get("ownerReferences"))
+    if any(files.named(str(one.get("kind")), "default", one.get("name")) for one in owners):
         return
     makes = frozenset([identity_of(manifest)])
     for pod in pod_specs(manifest):
         for container in pod.get("containers") or ():
             effect = _effect_of(container)
             if effect is not None:
-                yield replace(effect(container, manifest, files), runs_on=(placement_of(pod),), makes=makes)
+                found = effect if isinstance(effect, Provided) else effect(container, manifest, files)
+                yield replace(found, runs_on=(placement_of(pod),), makes=makes)
                 # The object is that of the first program: a second one in the same pod is not another object.
                 makes = frozenset()
 
 
-def _effect_of(container: Manifest) -> _Effect | None:
-    """Return the function for the program of a container. Return None if the library does not know the program."""
+def _effect_of(container: Manifest) -> Provided | _Effect | None:
+    """Return the effects of the program of a container, or a function that returns them.
+
+    Return None if the library does not know the program.
+    """
     if _POWER_SCRIPT in words_of(container):
         return _power
     repository = str(container.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
@@ -59,23 +70,6 @@ def _effect_of(container: Manifest) -> _Effect | None:
     # programs with a script, so that only the name of the container shows which one it is.
     said = " ".join([*words_of(container), str(container.get("name"))])
     return next((effect for word, effect in _BY_WORD.items() if word in said), of_plugin)
-
-
-def _of_gfd(container: Manifest, manifest: Manifest, files: Files) -> Provided:
-    return Provided(components=("gpu-feature-discovery",), node_labels=GFD_LABELS)
-
-
-def _of_mps(container: Manifest, manifest: Manifest, files: Files) -> Provided:
-    # GPU Feature Discovery or the administrator sets the label that the daemon selects.
-    return Provided(node_labels=(MPS_CAPABLE,))
-
-
-def _of_exporter(container: Manifest, manifest: Manifest, files: Files) -> Provided:
-    return Provided(components=("dcgm-exporter",))
-
-
-def _of_mig_manager(container: Manifest, manifest: Manifest, files: Files) -> Provided:
-    return Provided(has_mig_manager=True)
 
 
 def _power(container: Manifest, manifest: Manifest, files: Files) -> Provided:
@@ -143,14 +137,15 @@ def _document(component: str, container: Manifest, manifest: Manifest, files: Fi
     return None if text is None else loaded(text)
 
 
-_BY_WORD: Mapping[str, _Effect | None] = {
+_BY_WORD: Mapping[str, Provided | None] = {
     "config-manager": None,
-    "gpu-feature-discovery": _of_gfd,
-    "mps-control-daemon": _of_mps,
+    "gpu-feature-discovery": GFD,
+    # GPU Feature Discovery or the administrator sets the label that the daemon selects.
+    "mps-control-daemon": Provided(node_labels=(MPS_CAPABLE,)),
 }
-_BY_IMAGE: Mapping[str, _Effect] = {
-    "dcgm-exporter": _of_exporter,
-    "gpu-feature-discovery": _of_gfd,
-    "k8s-mig-manager": _of_mig_manager,
+_BY_IMAGE: Mapping[str, Provided | _Effect] = {
+    "dcgm-exporter": EXPORTER,
+    "gpu-feature-discovery": GFD,
+    "k8s-mig-manager": Provided(has_mig_manager=True),
     "node-feature-discovery": _of_nfd,
 }

@@ -34,7 +34,9 @@ class Files:
     def _maps(self) -> Mapping[tuple[str, str], Texts]:
         found = [one for one in self.objects if kind_of(one) == ("", "ConfigMap")]
         return {
-            (namespace_of(one), name_of(one)): {key: text for key, text in at(one, "data").items() if _is_text(text)}
+            (namespace_of(one), name_of(one)): {
+                key: text for key, text in at(one, "data").items() if isinstance(text, str)
+            }
             for one in found
         }
 
@@ -77,12 +79,13 @@ class Files:
             namespace: Namespace of the pod.
         """
         home, name = posixpath.split(posixpath.normpath(path))
+        for mount in members(container.get("volumeMounts")):
+            if mount.get("mountPath") == path and mount.get("subPath"):
+                # The mount is a single file: the same volume as a folder, and the name of the file in it.
+                whole = {"volumeMounts": [{**mount, "mountPath": home, "subPath": None}]}
+                return self.text(posixpath.join(home, str(mount["subPath"])), whole, pod, namespace)
         found = self.folder(home, container, pod, namespace)
         return None if found is None else found.get(name)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def loaded(text: str | None) -> Mapping[str, Any] | None:

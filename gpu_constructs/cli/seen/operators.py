@@ -9,15 +9,24 @@ from typing import Any
 
 from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.platforms import Kubernetes
-from gpu_constructs.cli.seen.agents import of_nfd_files
+from gpu_constructs.cli.seen.agents import EXPORTER, GFD, of_nfd_files
 from gpu_constructs.cli.seen.files import Files
 from gpu_constructs.cli.seen.plugin_configs import configs_of, of_configs, of_version
+from gpu_constructs.device_plugin.chart_values import chart_options
 from gpu_constructs.device_plugin.configs import Configs
-from gpu_constructs.device_plugin.manifests import GFD_LABELS
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.facts.helm_releases import APPLICATION, HELM_RELEASE, Release, releases
-from gpu_constructs.facts.provided import Component, Provided
-from gpu_constructs.facts.readable import Manifest, at, kind_of, labels_of, mapping, members, namespace_of
+from gpu_constructs.facts.provided import Provided
+from gpu_constructs.facts.readable import (
+    Manifest,
+    annotations_of,
+    at,
+    kind_of,
+    labels_of,
+    mapping,
+    members,
+    namespace_of,
+)
 from gpu_constructs.kube import plain_data
 from gpu_constructs.operator import advertising
 
@@ -50,8 +59,17 @@ def of_releases(manifest: Manifest, files: Files) -> Iterator[Provided]:
         yield Provided(namespaces=_namespaces(manifest))
         for release in releases(manifest, files.named):
             effect = _BY_CHART.get(release.chart)
-            if effect is not None:
-                yield effect(release, _version(manifest, release), files)
+            if effect is not None and not _is_among(release, files):
+                version = _version(manifest, release)
+                yield effect if isinstance(effect, Provided) else effect(release, version, files)
+
+
+def _is_among(release: Release, files: Files) -> bool:
+    """Check whether the manifests also contain objects that the release created, as in a dump of a cluster."""
+    told = [annotations_of(one) for one in files.objects]
+    made_by = {(one.get("meta.helm.sh/release-namespace"), one.get("meta.helm.sh/release-name")) for one in told}
+    tracked = {str(one.get("argocd.argoproj.io/tracking-id")).partition(":")[0] for one in told}
+    return (release.namespace, release.name) in made_by or release.name in tracked
 
 
 def _namespaces(manifest: Manifest) -> tuple[str, ...]:
@@ -116,8 +134,6 @@ def _of_operator(values: Mapping[str, Any], version: object, namespace: str, fil
 
 def _of_plugin_release(release: Release, version: object, files: Files) -> Provided:
     """Return the effects of a release of the device plugin's chart."""
-    from gpu_constructs.device_plugin.chart_values import chart_options
-
     row = of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
     names = {"release_name": release.name, "namespace": release.namespace, "version": row.version}
     try:
@@ -132,14 +148,13 @@ def _of_plugin_release(release: Release, version: object, files: Files) -> Provi
     elif config is not None and not isinstance(config, Configs):
         config = Configs.managed({"default": config}, default="default")
     found = of_configs(config, None, row) if options.get("device_plugin") is not False else Provided()
-    has_gfd, has_nfd = (
-        options.get("gpu_feature_discovery"),
-        options.get("node_feature_discovery") not in (None, "external"),
+    others = [GFD] if options.get("gpu_feature_discovery") else []
+    others += [] if options.get("node_feature_discovery") == "external" else [of_nfd_files(None, None)]
+    return replace(
+        found,
+        components=(*found.components, *(name for one in others for name in one.components)),
+        node_labels=(*found.node_labels, *(label for one in others for label in one.node_labels)),
     )
-    labels = (*found.node_labels, *(GFD_LABELS if has_gfd else ()))
-    labels += tuple(of_nfd_files(None, None).node_labels) if has_nfd else ()
-    more: tuple[Component, ...] = ("gpu-feature-discovery",) if has_gfd else ()
-    return replace(found, components=(*found.components, *more), node_labels=labels)
 
 
 def _of_nfd_release(release: Release, version: object, files: Files) -> Provided:
@@ -148,17 +163,9 @@ def _of_nfd_release(release: Release, version: object, files: Files) -> Provided
     return of_nfd_files(worker if known else None, master if known else None)
 
 
-def _of_exporter_release(release: Release, version: object, files: Files) -> Provided:
-    return Provided(components=("dcgm-exporter",))
-
-
-def _of_gfd_release(release: Release, version: object, files: Files) -> Provided:
-    return Provided(components=("gpu-feature-discovery",), node_labels=GFD_LABELS)
-
-
-_BY_CHART: Mapping[str, Callable[[Release, object, Files], Provided]] = {
-    "dcgm-exporter": _of_exporter_release,
-    "gpu-feature-discovery": _of_gfd_release,
+_BY_CHART: Mapping[str, Provided | Callable[[Release, object, Files], Provided]] = {
+    "dcgm-exporter": EXPORTER,
+    "gpu-feature-discovery": GFD,
     "gpu-operator": _of_operator_release,
     "node-feature-discovery": _of_nfd_release,
     "nvidia-device-plugin": _of_plugin_release,

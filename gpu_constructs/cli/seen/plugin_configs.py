@@ -17,7 +17,7 @@ from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, advertised
 from gpu_constructs.device_plugin.manifests import MPS_CAPABLE
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.facts.provided import Provided
-from gpu_constructs.facts.readable import Manifest, members, namespace_of
+from gpu_constructs.facts.readable import Manifest, namespace_of
 from gpu_constructs.kube.pod_specs import containers
 
 _STRATEGIES = ("none", "single", "mixed")
@@ -148,9 +148,3 @@ def release_of(image: object) -> DevicePluginRelease:
 def of_version(releases: Mapping[str, _Row], version: object, default: str) -> _Row:
     """Return the row of a release in a table, or the row of the default release if the table has no such row."""
     return releases.get(str(version).removeprefix("v"), releases[default])
-
-
-def is_served_elsewhere(manifest: Manifest) -> bool:
-    """Check whether an operator controls an object, so that the declaration of the operator includes its effects."""
-    owners = members((manifest.get("metadata") or {}).get("ownerReferences"))
-    return any(one.get("kind") == "ClusterPolicy" for one in owners)
