@@ -29,7 +29,12 @@ COMMANDS: Mapping[str, str] = {
 
 The module defines ``EXAMPLES``, ``add_arguments(parser)`` and ``run(args)``. ``run`` returns an ``Exit``.
 """
-_STATUSES = "exit status: 0 nothing found, 1 found, 2 wrong usage, 3 could not read everything"
+_STATUSES = "exit status: 0 nothing found, 1 found, 2 wrong usage, 3 could not read all"
+
+_EXAMPLES = """\
+  helm template ollama ollama/ollama | gpu-constructs lint -
+  gpu-constructs init my-cluster --platform talos --gpu "RTX 4090"
+  gpu-constructs explain R07"""
 
 
 def parser(chosen: str | None = None) -> argparse.ArgumentParser:
@@ -42,9 +47,9 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     """
     made = argparse.ArgumentParser(
         NAME,
-        description="Check, plan, compare and migrate Kubernetes manifests with NVIDIA GPUs. No command changes a "
-        "cluster.",
-        epilog=f"{_STATUSES}\nhelp for a command: {NAME} COMMAND --help",
+        description="Check, plan, compare and migrate Kubernetes manifests with NVIDIA GPUs.\n"
+        "No command changes a cluster.",
+        epilog=f"examples:\n{_EXAMPLES}\n\n{_STATUSES}\nhelp for a command: {NAME} COMMAND --help",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument(

@@ -148,7 +148,7 @@ def _relative(outdir: str, folder: Path) -> str:
 def _entries(folder: Path) -> Iterator[tuple[Path, bool]]:
     """Yield the files of an app, and the folders and links that no app writes, each with whether it is a file.
 
-    Examples of folders that no app writes are hidden folders and virtual environments.
+    No app writes to a folder with a hidden name, or to a virtual environment.
     """
     for where, folders, files in os.walk(folder):
         kept = []

@@ -94,5 +94,5 @@ def test_an_error_of_the_disk_leaves_no_file(here, monkeypatch, capsys, is_new):
         (here / "my-app").mkdir()
     monkeypatch.setattr(type(here), "rename", fail)
     assert main(["init", "my-app"]) == 2
-    assert "No space left on device. The folder is unchanged" in capsys.readouterr().err
+    assert "No space left on device. The folder stays as it was" in capsys.readouterr().err
     assert [path.name for path in here.rglob("*")] == ([] if is_new else ["my-app"])

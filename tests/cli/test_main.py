@@ -21,11 +21,14 @@ def ran(*command):
     return subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False)
 
 
-def test_the_help_lists_all_commands_and_the_exit_statuses(capsys):
+def test_the_help_lists_all_commands_and_the_exit_statuses(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert ended("--help") == 0
     output = capsys.readouterr().out
     assert all(re.search(rf"^ +{name}\s+\S", output, re.M) for name in COMMANDS)
-    assert "exit status: 0 nothing found, 1 found, 2 wrong usage, 3 could not read everything" in output
+    assert "exit status: 0 nothing found, 1 found, 2 wrong usage, 3 could not read all" in output
+    assert "examples:\n" in output
+    assert all(len(line) <= 80 for line in output.splitlines())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

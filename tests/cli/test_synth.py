@@ -7,6 +7,7 @@ import pytest
 
 from gpu_constructs.cli.main import main
 from gpu_constructs.kube.side_files import marked
+from tables import cases
 
 APP = f"""\
 import os, pathlib
@@ -106,16 +107,12 @@ def test_what_was_not_checked_is_stated(project, capsys):
     assert "Not checked: files that the app no longer writes" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize(
-    ("app", "outdir", "says", "status"),
-    [
-        ("", "dist", "the app wrote no files to empty/. If it sets another outdir, set output in cdk8s.yaml", 3),
-        (APP, "/elsewhere", "the output folder must be in ", 2),
-        (None, "dist", "found no app at .: neither cdk8s.yaml with the key app nor app.py", 3),
-    ],
-)
+@cases
 def test_an_app_that_cannot_be_checked_is_an_error(project, monkeypatch, capsys, app, outdir, says, status):
-    monkeypatch.setenv("CDK8S_OUTDIR", "empty" if app == "" else outdir)
-    (project / "app.py").unlink() if app is None else (project / "app.py").write_text(app, encoding="utf-8")
+    monkeypatch.setenv("CDK8S_OUTDIR", "empty" if app == "nothing" else outdir)
+    if app == "nothing":
+        (project / "app.py").write_text("", encoding="utf-8")
+    elif app == "absent":
+        (project / "app.py").unlink()
     assert main(["synth", "--check"]) == status
     assert says in capsys.readouterr().err

@@ -202,7 +202,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
                 _move(staged, folder)
     except OSError as error:
         problem = f"cannot write {error.filename or folder}: {error.strerror}"
-        raise CommandError(f"{problem}. The folder is unchanged. Pass another folder") from None
+        raise CommandError(f"{problem}. The folder stays as it was. Pass another folder") from None
 
 
 def _move(staged: Path, folder: Path) -> None:
