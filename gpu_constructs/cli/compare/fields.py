@@ -7,10 +7,10 @@ The role of an object replaces its name if the caller knows it.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from gpu_constructs.facts import readable
 from gpu_constructs.kube.tables import table
 
 Path = tuple[str, ...]
@@ -43,14 +43,6 @@ _EMPTY_IS_ABSENT = frozenset(_KUBERNETES["empty_is_absent"])
 
 _FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "properties", "ports"})
 """Mappings whose keys are names. The path of a field has these keys in brackets."""
-
-_QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)\Z")
-_SUFFIXES = {
-    **{suffix: Decimal(1000) ** power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T"), -3)},
-    **{"P": Decimal(10) ** 15, "E": Decimal(10) ** 18},
-    **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", 1)},
-}
-
 
 def show(path: Path) -> str:
     """Return a path as text, in the form of patterns."""
@@ -401,9 +393,5 @@ def canonical(value: Any) -> str:
 
 def quantity(amount: Any) -> str:
     """Return a Kubernetes quantity as a plain number, so that 0.1 and 100m are equal."""
-    match = _QUANTITY.match(str(amount))
-    if match is None:
-        return str(amount)
-    number, exponent, suffix = match.groups()
-    value = Decimal(number + exponent) if exponent else Decimal(number) * _SUFFIXES[suffix or ""]
-    return f"{value.normalize():f}"
+    value = readable.quantity(amount)
+    return str(amount) if value is None else f"{value.normalize():f}"
