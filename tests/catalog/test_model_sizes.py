@@ -83,7 +83,9 @@ def test_a_model_of_ollama_that_is_too_large_is_a_warning(app):
     with pytest.warns(GpuConstructsWarning) as told:
         synthesize(app)
     (said,) = (str(one.message) for one in told)
-    assert "serves 'llama3:70b', whose weights take at least 33 GB, but its GPUs have 26 GB of memory" in said
+    assert said.startswith(
+        "team/llm: serves 'llama3:70b', whose weights take at least 33 GB, but its GPUs have 26 GB of memory"
+    )
 
 
 PLAIN = Kubernetes()
