@@ -62,7 +62,7 @@ class _Late:
 
 @contextmanager
 def _rare_methods_late() -> Iterator[None]:
-    """Generate data classes in the ``with`` block whose rarely used methods are compiled at their first call.
+    """Let the data classes that the ``with`` block generates compile rarely used methods at their first call.
 
     From Python 3.13 on, the standard library compiles all methods of a class at once, and the function has no effect.
     """

@@ -21,7 +21,7 @@ _ENTRY = re.compile(r"(\s*)(\*{0,2}\w+(?: \([^)]*\))?):\s(.*)")
 _SECTION = re.compile(r"\s*(Args|Attributes|Raises|Returns|Yields|Example|Examples|Source|Sources|Note):$")
 _JOINT = re.compile(r"\b(a|an|and|for|in|is|must|no|of|on|or|the|to|with)\b")
 """A list of names has none of these words."""
-_CODE = re.compile(r"(?<![`\w])([\w-]+@[\w.-]+:\S+|\w+_\w+|\w+(?:\.\w+)+|\w+\([^)]*\))(?!`)")
+_CODE = re.compile(r"(?<![`\w])([\w-]+@[\w.-]+:\S+|\w+_\w+|\w+(?:\.\w+)+(?:/[\w.-]+)?|\w+\([^)]*\))(?!`)")
 _DEFINITIONS = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -84,7 +84,7 @@ def _of_docstring(first: int, text: str) -> Iterator[tuple[int, str]]:
 
 def _of_message(number: int, text: str) -> Iterator[tuple[int, str]]:
     is_sentence = len(re.findall(r"[A-Za-z]{2,}", text)) >= FEWEST_WORDS and _JOINT.search(text)
-    if is_sentence and not re.search(r"[{<\\^$]|^\s*\S+ -|==|\n", text):
+    if is_sentence and not re.search(r"[{<\\^$]|\(\?|^\s*\S+ -|==|\n", text):
         text = re.sub(r"^(\w+)(?= must )|'([^']+)'", lambda match: f"`{match[1] or match[2]}`", text)
         yield number, f"- {_quiet(' '.join(text.split()))}"
 

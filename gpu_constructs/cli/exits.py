@@ -15,7 +15,7 @@ class Exit(IntEnum):
     USAGE = 2
     """The user called the command with wrong arguments."""
     COULD_NOT_LOOK = 3
-    """The command could not read all of its input, for example because a file is broken or a cluster is down."""
+    """The command could not read its whole input, for example because a cluster does not answer."""
 
 
 class CommandError(Exception):

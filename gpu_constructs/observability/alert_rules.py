@@ -273,7 +273,7 @@ def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[
 def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
     """Return the regular expression of each alert about XIDs (error numbers of the driver), by name in queries.
 
-    ``xid.others`` matches the XIDs of the first two alerts, and those that are no faults. The last one is for the rest.
+    ``xid.others`` matches the XIDs of the first two alerts, and harmless XIDs. The last alert is for the rest.
     """
     thresholds, others = options.thresholds, options.leave_out
     spoken_of = [

@@ -36,7 +36,7 @@ class _MockType(type):
 def import_typeguard_alone() -> None:
     """Import typeguard, but not the module ``unittest.mock``, which imports a hundred other modules.
 
-    typeguard only checks whether a value is a ``Mock``. This is false if nobody else imports the module.
+    typeguard only checks whether a value is a ``Mock``. This is false if no other module imports it.
     """
     if "typeguard" in sys.modules or _MOCK in sys.modules:
         return

@@ -159,7 +159,7 @@ class _Roles(Names):
 
 
 def _is_equal(path: Sequence[str], old: Any, new: Any) -> bool:
-    """Check whether two values of a field mean the same. Files in a ConfigMap are compared as YAML."""
+    """Check whether two values of a field mean the same. The function compares files in a ConfigMap as YAML."""
     if str(old) == str(new):
         return True
     if path[0] != "data" or not isinstance(old, str) or not isinstance(new, str):

@@ -207,7 +207,7 @@ def exporter_pods(view: View) -> Iterator[Problem]:
 
 @check
 def exporter_monitor(view: View) -> Iterator[Problem]:
-    """Yield a problem for each exporter that no monitor selects and no annotation announces."""
+    """Yield a problem for each exporter that no ServiceMonitor or PodMonitor selects and no annotation announces."""
     monitors = [spec(one).get("selector") for one in view.all("ServiceMonitor", "PodMonitor")]
     if not monitors and not view.all("PrometheusRule"):
         raise NotLookedError("the cluster has no ServiceMonitor, so another program can collect the metrics")

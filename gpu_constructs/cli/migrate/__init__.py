@@ -59,7 +59,7 @@ class Migration:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     add_release(parser)
-    parser.add_argument("--strict", action="store_true", help="fail if a value cannot be converted")
+    parser.add_argument("--strict", action="store_true", help="fail if the command cannot convert a value")
     parser.add_argument("--output", metavar="FILE", help="write the program to a file (default: standard output)")
 
 
@@ -95,7 +95,7 @@ def migration_of(args: argparse.Namespace, *, is_strict: bool) -> Migration:
     """Return the Helm release that the arguments of a command describe.
 
     Raises:
-        CommandError: The values file cannot be read, or an argument is wrong.
+        CommandError: The values file is not readable, or an argument is wrong.
     """
     from gpu_constructs.migration.problems import ValuesFile
 
@@ -114,7 +114,7 @@ def migration_of(args: argparse.Namespace, *, is_strict: bool) -> Migration:
 
 
 def _version(chart: HelmChart, version: str | None, from_version: str | None) -> str:
-    """Return the release to install: the one that the user names, the one that runs, or the newest."""
+    """Return the release to install: the one of the user, the one that runs, or the newest."""
     chosen = version or from_version
     supported = chart.releases()
     bare = chosen and chosen.removeprefix("v")

@@ -28,7 +28,7 @@ class HelmChart:
         default_version: Release that the construct installs by default.
         construct: Module and name of the construct that takes the place of the chart.
         options: Module and name of the function that converts Helm values to keywords of the construct.
-        namespace: Namespace of the release if the user names none.
+        namespace: Namespace of the release by default.
         is_chart: Whether the construct is a cdk8s chart of its own.
         has_platform: Whether the construct has the keyword ``platform``.
     """
