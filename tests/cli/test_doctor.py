@@ -171,6 +171,15 @@ def test_a_folder_of_must_gather_is_read(capsys):
     assert (states["runtimeclass"], states["program-pods"]) == ("unread", "blocked")
 
 
+@pytest.mark.parametrize(("form", "says"), [("markdown", "| error daemonset-desired |"), ("github", "::error title=")])
+def test_other_formats_state_the_problem_and_where_the_command_looked(capsys, form, says):
+    folder = dist.ROOT / "docs" / "bundles" / "home"
+    assert main(["doctor", "--from", str(folder), f"--format={form}"]) == 1
+    printed = capsys.readouterr().out
+    assert says in printed
+    assert f"Looked at {folder}, a copy of context home" in printed
+
+
 @pytest.fixture
 def live(tmp_path, monkeypatch):
     """A stand-in for kubectl, and the folder with its answers."""

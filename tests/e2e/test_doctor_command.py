@@ -73,11 +73,11 @@ class Clinic:
         self.cluster.apply(*objects(), *TEAM)
         examples.wait_for_pods(self.cluster, [*objects(), TEAM[1]])
 
-    def look(self, *options, config=None):
+    def look(self, *options, config=None, source=None):
         """Return the exit status of the command, and what it reports as data."""
         given = [
             "doctor",
-            f"--kubeconfig={config or self.cluster.access.kubeconfig}",
+            f"--from={source}" if source else f"--kubeconfig={config or self.cluster.access.kubeconfig}",
             f"--plan={self.plan}",
             "--format=json",
         ]
