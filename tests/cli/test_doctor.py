@@ -217,6 +217,24 @@ def test_the_log_of_a_program_that_does_not_work_is_read(live, capsys):
     assert "Failed to initialize NVML: [removed]" in " ".join(capsys.readouterr().out.split())
 
 
+SERVICES = """\
+NODE        SERVICE                   STATE     HEALTH   LAST CHANGE   LAST EVENT
+10.0.0.11   ext-nvidia-persistenced   Running   ?        1m0s ago      Started task
+10.0.0.11   ext-nvidia-cdi-gen        Waiting   ?        1m0s ago      Waiting for service
+"""
+
+
+def test_talosctl_shows_the_services_of_a_node(live, capsys, monkeypatch):
+    live[0]({})
+    talosctl = live[1] / "bin" / "talosctl"
+    talosctl.write_text(f"#!/bin/sh\ncat <<'END'\n{SERVICES}END\n")
+    talosctl.chmod(0o755)
+    monkeypatch.setenv("TALOSCONFIG", str(talosctl))
+    assert main(["doctor"]) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Node gpu-1: the service ext-nvidia-cdi-gen is in the state Waiting instead of Finished" in printed
+
+
 @pytest.mark.parametrize(
     ("denied", "options", "status", "says"),
     [
