@@ -137,7 +137,16 @@ def read_plan(path: str) -> tuple[Plan, Sequence[documents.Broken]]:
     schematics = [one for text in texts for one in _SCHEMATIC.findall(text)]
     labels = {name: value for text in texts for name, value in _node_labels(text)}
     report = beside / "reports" / folder.resolve().name / "capacity-plan.json"
-    return Plan(path, manifests, _report(report), labels, schematics), found.broken
+    return Plan(path, manifests, _report(report), labels, schematics, _slots(found.manifests)), found.broken
+
+
+def _slots(manifests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the slots for each GPU, by resource. A device plugin counts if its only configuration is known."""
+    from gpu_constructs.cli.seen import provided_by
+
+    known = (one for one in provided_by(manifests) if len(one.gpu_offers) == 1)
+    offers = ((name, sharing) for one in known for name, sharing in one.gpu_resources.items())
+    return {name: sharing.resources.get(name, 1) for name, sharing in offers}
 
 
 def _report(file: Path) -> dict[str, Any] | None:

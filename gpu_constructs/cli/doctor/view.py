@@ -205,15 +205,10 @@ class View:
         """Return the objects in the manifests of the plan; without kinds, all objects."""
         return [one for one in (self.plan.manifests if self.plan else ()) if not kinds or one["kind"] in kinds]
 
-    @cached_property
+    @property
     def planned_slots(self) -> Mapping[str, int]:
         """Slots for each GPU by resource, from the manifests of a plan without a report; empty if not known."""
-        if self.plan is None or self.plan.report:
-            return {}
-        from gpu_constructs.cli.seen import provided_by
-
-        offers = (one.gpu_resources for one in provided_by(list(self.plan.manifests)))
-        return {name: sharing.resources.get(name, 1) for offer in offers for name, sharing in offer.items()}
+        return self.plan.slots if self.plan and not self.plan.report else {}
 
     # --- programs ---------------------------------------------------------------------------------------------
 
