@@ -171,6 +171,15 @@ def test_a_folder_of_must_gather_is_read(capsys):
     assert (states["runtimeclass"], states["program-pods"]) == ("unread", "blocked")
 
 
+@pytest.mark.parametrize(("form", "says"), [("markdown", "| error daemonset-desired |"), ("github", "::error title=")])
+def test_other_formats_state_the_problem_and_where_the_command_looked(capsys, form, says):
+    folder = dist.ROOT / "docs" / "bundles" / "home"
+    assert main(["doctor", "--from", str(folder), f"--format={form}"]) == 1
+    printed = capsys.readouterr().out
+    assert says in printed
+    assert f"Looked at {folder}, a copy of context home" in printed
+
+
 @pytest.fixture
 def live(tmp_path, monkeypatch):
     """A stand-in for kubectl, and the folder with its answers."""
@@ -206,6 +215,24 @@ def test_the_log_of_a_program_that_does_not_work_is_read(live, capsys):
     (live[1] / "log").write_text("Failed to initialize NVML: hf_" + "a1B2" * 10)
     assert main(["doctor", f"--bundle={live[1] / 'bundle'}"]) == 1
     assert "Failed to initialize NVML: [removed]" in " ".join(capsys.readouterr().out.split())
+
+
+SERVICES = """\
+NODE        SERVICE                   STATE     HEALTH   LAST CHANGE   LAST EVENT
+10.0.0.11   ext-nvidia-persistenced   Running   ?        1m0s ago      Started task
+10.0.0.11   ext-nvidia-cdi-gen        Waiting   ?        1m0s ago      Waiting for service
+"""
+
+
+def test_talosctl_shows_the_services_of_a_node(live, capsys, monkeypatch):
+    live[0]({})
+    talosctl = live[1] / "bin" / "talosctl"
+    talosctl.write_text(f"#!/bin/sh\ncat <<'END'\n{SERVICES}END\n")
+    talosctl.chmod(0o755)
+    monkeypatch.setenv("TALOSCONFIG", str(talosctl))
+    assert main(["doctor"]) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Node gpu-1: the service ext-nvidia-cdi-gen is in the state Waiting instead of Finished" in printed
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,8 @@ def problem(command: list[str]) -> str | None:
         call = read(command)
         if call.verb == "run":
             return _run_problem(call)
+        if call.flags.get("file") == "-":
+            return None  # What another command prints.
         if call.verb == "apply" or "file" in call.flags:
             path = dist.ROOT / call.flags["file"]
             folder_is_marked = call.flags["file"].endswith("/") == path.is_dir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +36,18 @@ def read(path: str, namespace: str, plan: Plan | None) -> tuple[Snapshot, Sequen
         problem = f"{path} must contain Kubernetes objects, and it contains none"
         raise CommandError(f"{problem}. Pass a folder of doctor --bundle", Exit.COULD_NOT_LOOK)
     logs = logs_of(folder) if is_gathered else _logs(folder)
-    services = index.get("services") or {}
-    has = {*objects, *(["logs"] if logs else []), *(["services"] if services else [])}
-    unread = index["unread"] if index else {one: _absent(path, one) for one in READABLE if one not in has}
-    for kind in READABLE if index else ():
-        if kind not in unread and kind[0].isupper():
-            objects.setdefault(kind, [])
-    where = f"{path}, a copy of {index['where']}" if index.get("where") else path
-    partial = index.get("partial") or {}
-    return Snapshot(where, objects, unread, partial, logs, services, namespace, plan), found.broken
+    index = index or _stated(path, {*objects, *(["logs"] if logs else [])})
+    # A bundle has a file only for a kind with objects.
+    has_none = [one for one in READABLE if one[0].isupper() and one not in {*objects, *index["unread"]}]
+    objects |= {kind: [] for kind in has_none}
+    partial, services = index["partial"], index["services"]
+    return Snapshot(index["where"], objects, index["unread"], partial, logs, services, namespace, plan), found.broken
+
+
+def _stated(path: str, has: Collection[str]) -> dict[str, Any]:
+    """Return the description of a source that is no bundle. It lacks all kinds of which it contains no object."""
+    unread = {one: _absent(path, one) for one in READABLE if one not in has}
+    return {"where": path, "unread": unread, "partial": {}, "services": {}}
 
 
 def _absent(path: str, name: str) -> str:
@@ -61,7 +64,8 @@ def _index(folder: Path) -> dict[str, Any]:
     texts = ("unread", "partial")
     is_known = isinstance(read, dict) and isinstance(read.get("where"), str)
     is_known = is_known and all(_are_texts(read.get(name)) for name in texts) and isinstance(read.get("services"), dict)
-    return read if is_known and all(map(_are_texts, read["services"].values())) else {}
+    is_known = is_known and all(map(_are_texts, read["services"].values()))
+    return {**read, "where": f"{folder}, a copy of {read['where']}"} if is_known else {}
 
 
 def _are_texts(value: object) -> bool:
@@ -133,7 +137,16 @@ def read_plan(path: str) -> tuple[Plan, Sequence[documents.Broken]]:
     schematics = [one for text in texts for one in _SCHEMATIC.findall(text)]
     labels = {name: value for text in texts for name, value in _node_labels(text)}
     report = beside / "reports" / folder.resolve().name / "capacity-plan.json"
-    return Plan(path, manifests, _report(report), labels, schematics), found.broken
+    return Plan(path, manifests, _report(report), labels, schematics, _slots(found.manifests)), found.broken
+
+
+def _slots(manifests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the slots for each GPU, by resource. A device plugin counts if its only configuration is known."""
+    from gpu_constructs.cli.seen import provided_by
+
+    known = (one for one in provided_by(manifests) if len(one.gpu_offers) == 1)
+    offers = ((name, sharing) for one in known for name, sharing in one.gpu_resources.items())
+    return {name: sharing.resources.get(name, 1) for name, sharing in offers}
 
 
 def _report(file: Path) -> dict[str, Any] | None:

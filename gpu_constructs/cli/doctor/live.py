@@ -61,24 +61,19 @@ def _resource(kind: Iterable[str]) -> str:
 
 def _read_kind(kubectl: Kubectl, kind: str, resource: str, namespace: str, found: _Reading) -> None:
     """Read all objects of a kind, or those of one namespace if the user has no right to all."""
-    try:
-        found.objects[kind] = _get(kubectl, kind, resource, "--all-namespaces")
-    except KubectlError as error:
-        if error.is_unknown:
-            found.objects[kind] = []
-        elif not error.is_forbidden:
-            raise
-        elif namespace:
-            _read_in_namespace(kubectl, kind, resource, namespace, found)
-        else:
-            found.unread[kind] = f"you have no right to list {resource}"
-
-
-def _read_in_namespace(kubectl: Kubectl, kind: str, resource: str, namespace: str, found: _Reading) -> None:
-    try:
-        found.objects[kind] = _get(kubectl, kind, resource, f"--namespace={namespace}")
-        found.partial[kind] = f"you have the right to list {resource} only in the namespace {namespace}"
-    except KubectlError:
+    for scope in ("--all-namespaces", *([f"--namespace={namespace}"] if namespace else [])):
+        try:
+            found.objects[kind] = _get(kubectl, kind, resource, scope)
+            break
+        except KubectlError as error:
+            if error.is_unknown:
+                found.objects[kind] = []
+                return
+            if not error.is_forbidden:
+                raise
+            found.partial[kind] = f"you have the right to list {resource} only in the namespace {namespace}"
+    else:
+        del found.partial[kind]
         found.unread[kind] = f"you have no right to list {resource}"
 
 

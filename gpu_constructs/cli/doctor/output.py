@@ -32,7 +32,7 @@ def report_of(results: Sequence[Result], where: str, *, is_complete: bool, is_sh
     summary = _summary(results)
     shown = [one for one in results if not is_short or one.status not in ("ok", "inapplicable")]
     files = {"text": lambda: f"{_text(shown, where)}\n\n{summary}\n"}
-    return Report("doctor", findings, summary, details, rules=rules, files=files)
+    return Report("doctor", findings, f"{summary} Looked at {where}.", details, rules=rules, files=files)
 
 
 def _count(results: Sequence[Result], *statuses: str) -> int:

@@ -44,7 +44,9 @@ def plugin_found(view: View) -> Iterator[Problem]:
 
 def accepts(controller: Manifest, node: Manifest) -> bool:
     """Check whether the pods of an object can run on a node, by its labels and taints."""
-    return all(unmatched(one, node) is None and untolerated(one, node) is None for one in pod_specs(controller))
+    return all(
+        unmatched(one, node) is None and not untolerated(one, node, is_daemon=True) for one in pod_specs(controller)
+    )
 
 
 @check
@@ -81,7 +83,7 @@ def daemonset_desired(view: View) -> Iterator[Problem]:
 def _absence(daemonset: Manifest, node: Manifest) -> str:
     """Return why a DaemonSet does not run on a node; empty if it does, or if a label of the node states false."""
     pod_spec = next(pod_specs(daemonset), {})
-    missing, taint = unmatched(pod_spec, node), untolerated(pod_spec, node)
+    missing, taint = unmatched(pod_spec, node), untolerated(pod_spec, node, is_daemon=True)
     if missing:
         is_on_purpose = labels(node).get(missing.partition("=")[0]) == "false"
         return "" if is_on_purpose else f"{title(node)} has no label {missing}"

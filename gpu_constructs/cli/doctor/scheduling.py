@@ -112,14 +112,22 @@ def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[st
     if labeled and not tolerated:
         taint, node = untolerated(pod_spec, labeled[0]), title(labeled[0])
         return "pending-taint", f"the pod does not tolerate the taint {taint} of {node}"
-    for name, amount in wanted.items():
-        free = [offered(node).get(name, 0) - view.held.get((key(node)[1], name), 0) for node in tolerated]
-        if all(amount > left for left in free):
-            total = sum(offered(node).get(name, 0) for node in tolerated)
-            reason = f"the pod requests {amount} {name}; nodes that accept it advertise {total}, and at most "
-            return "pending-gpu", f"{reason}{max(free, default=0)} is free on one node"
+    if reason := _shortage(view, wanted, tolerated):
+        return "pending-gpu", reason
     found = next((name for text, name in _BY_MESSAGE.items() if text in message), "pending-other")
     return found, shortened(message) or "the scheduler has not reported a result for the pod"
+
+
+def _shortage(view: View, wanted: Mapping[str, int], nodes: Sequence[Manifest]) -> str:
+    """Return the reason why none of the nodes has the wanted resources free; empty if one has."""
+    for name, amount in wanted.items():
+        offers = [(offered(node).get(name, 0), view.held.get((key(node)[1], name), 0)) for node in nodes]
+        most = max((total - held for total, held in offers), default=0)
+        if amount > most:
+            total = sum(total for total, _ in offers)
+            reason = f"the pod requests {amount} {name}; nodes that accept it advertise {total}, and at most "
+            return f"{reason}{most} is free on one node"
+    return ""
 
 
 @lru_cache(maxsize=1)

@@ -30,6 +30,7 @@ class Plan:
         report: Content of ``capacity-plan.json``; None if the file does not exist.
         machine_labels: Node labels in the machine configuration.
         schematics: IDs of the Talos schematics.
+        slots: Slots that the device plugins in the manifests advertise for each GPU, by resource.
     """
 
     folder: str
@@ -37,6 +38,7 @@ class Plan:
     report: Manifest | None = None
     machine_labels: Mapping[str, str] = field(default_factory=dict)
     schematics: Sequence[str] = ()
+    slots: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

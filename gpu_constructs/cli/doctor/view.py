@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 from gpu_constructs.cli.doctor.snapshot import TABLES, Manifest, Snapshot
 from gpu_constructs.facts.selectors import holds
-from gpu_constructs.kube.pod_specs import containers, pod_specs
+from gpu_constructs.kube.pod_specs import containers, most_at_once, pod_specs
 
 DOMAIN = "nvidia.com/"
 _PROGRAMS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in TABLES["programs"].items()}
@@ -85,18 +86,25 @@ def gpus(amounts: Mapping[str, Any]) -> dict[str, int]:
 
 
 def asked(pod_spec: Mapping[str, Any]) -> dict[str, int]:
-    """Return the extended resources of NVIDIA that the containers of a pod request."""
-    found: dict[str, int] = {}
-    for container in containers(pod_spec):
-        resources = container.get("resources") or {}
-        for name, amount in gpus({**(resources.get("requests") or {}), **(resources.get("limits") or {})}).items():
-            found[name] = found.get(name, 0) + amount
-    return {name: amount for name, amount in found.items() if amount}
+    """Return the extended resources of NVIDIA that a pod requests."""
+    given = [(one, one.get("resources") or {}) for one in containers(pod_spec)]
+    of_each = {id(one): gpus({**(has.get("requests") or {}), **(has.get("limits") or {})}) for one, has in given}
+    most: dict[str, int] = {}
+    for name in {name for amounts in of_each.values() for name in amounts}:
+        most[name] = int(most_at_once(pod_spec, {at: Decimal(one.get(name, 0)) for at, one in of_each.items()}))
+    return {name: amount for name, amount in most.items() if amount}
 
 
-def untolerated(pod_spec: Mapping[str, Any], node: Manifest) -> str | None:
-    """Return the first taint of a node that keeps a pod away, such as ``dedicated=ai:NoSchedule``; None without one."""
-    for taint in spec(node).get("taints") or ():
+def untolerated(pod_spec: Mapping[str, Any], node: Manifest, *, is_daemon: bool = False) -> str | None:
+    """Return the first taint of a node that keeps a pod away, such as ``dedicated=ai:NoSchedule``; None without one.
+
+    Args:
+        pod_spec: Spec of the pod.
+        node: Node with the taints.
+        is_daemon: Whether a DaemonSet creates the pod. Its controller adds tolerations for the states of nodes.
+    """
+    taints = spec(node).get("taints") or ()
+    for taint in (one for one in taints if not (is_daemon and one["key"].startswith("node.kubernetes.io/"))):
         is_tolerated = any(_tolerates(one, taint) for one in pod_spec.get("tolerations") or ())
         if taint.get("effect") in _NO_SCHEDULE and not is_tolerated:
             value = f"={taint['value']}" if taint.get("value") else ""
@@ -197,15 +205,10 @@ class View:
         """Return the objects in the manifests of the plan; without kinds, all objects."""
         return [one for one in (self.plan.manifests if self.plan else ()) if not kinds or one["kind"] in kinds]
 
-    @cached_property
+    @property
     def planned_slots(self) -> Mapping[str, int]:
         """Slots for each GPU by resource, from the manifests of a plan without a report; empty if not known."""
-        if self.plan is None or self.plan.report:
-            return {}
-        from gpu_constructs.cli.seen import provided_by
-
-        offers = (one.gpu_resources for one in provided_by(list(self.plan.manifests)))
-        return {name: sharing.resources.get(name, 1) for offer in offers for name, sharing in offer.items()}
+        return self.plan.slots if self.plan and not self.plan.report else {}
 
     # --- programs ---------------------------------------------------------------------------------------------
 

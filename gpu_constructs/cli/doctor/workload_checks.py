@@ -92,10 +92,15 @@ def workload_memory(view: View) -> Iterator[Problem]:
     """Yield a problem for each pod that ran out of GPU memory, and for pods that the plan does not fit together."""
     ended = (pod for pod in view.workloads if any(map(_MEMORY.search, _last_words(pod))))
     yield from (Problem(title(pod), "its last message says that CUDA is out of memory") for pod in ended)
-    report = (view.plan.report if view.plan else None) or {}
-    consumers = [(one.get("namespace") or "", str(one.get("name"))) for one in report.get("consumers") or ()]
+    yield from _conflicts(view)
+
+
+def _conflicts(view: View) -> Iterator[Problem]:
+    """Yield a problem for each conflict of the plan whose pods all run."""
+    report = view.plan.report if view.plan and view.plan.report else {}
+    consumers = [(str(one.get("namespace", "")), str(one.get("name"))) for one in report.get("consumers", ())]
     running = [key(pod) for pod in view.workloads if status(pod).get("phase") == "Running"]
-    for conflict in report.get("conflicts") or ():
+    for conflict in report.get("conflicts", ()):
         names = [consumers[one["consumer"]] for one in conflict["pods"]]
         together = " and ".join("/".join(filter(None, name)) for name in names)
         reason = f"{together} run, and together they can use {conflict['togetherMiB']} of {conflict['vramMiB']} MiB of "
