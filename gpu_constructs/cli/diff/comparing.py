@@ -13,6 +13,8 @@ from gpu_constructs.kube import kinds
 from gpu_constructs.kube.plain_data import at
 from gpu_constructs.records import dataclass
 
+_GUESSED = ("name", "alert")
+"""Keys that identify the items of lists in custom resources."""
 _HASH = re.compile(r"-[0-9a-f]{8,64}$")
 
 
@@ -32,7 +34,7 @@ def changes_of(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
         for key in [*old, *(key for key in new if key not in old)]:
             yield from changes_of(old.get(key, MISSING), new.get(key, MISSING), (*path, str(key)))
         return
-    before, after = (by_key(path[-1], one) if isinstance(one, list) and path else None for one in (old, new))
+    before, after = (by_key(path[-1], one, _GUESSED) if isinstance(one, list) and path else None for one in (old, new))
     if before is None or after is None:
         yield Change(path, old, new)
         return

@@ -118,7 +118,9 @@ def of_configuration(pair: Pair, changes: Sequence[Change], others: Sequence[Pai
             continue
         uses = {use for spec in pod_specs(dict(manifest)) for use in _uses(spec, kind, name)}
         restarts = other.before and at(other.before, "spec.template") != at(manifest, "spec.template")
-        if uses and other.before and not restarts and manifest["kind"] not in ("Job", "CronJob"):
+        if uses and restarts:
+            yield Effect("note", f"the pods of {other.new.name} read it, because they restart anyway")
+        elif uses and other.before and manifest["kind"] not in ("Job", "CronJob"):
             yield _of_use(other.new.name, uses)
 
 

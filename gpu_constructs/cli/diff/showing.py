@@ -31,8 +31,8 @@ _URGENT: dict[Topic, terminal.Color] = {
     "capacity": "yellow",
     "broadening": "red",
 }
-_LONGEST = 56
-_MOST_LINES = 8
+_LONGEST, _WIDEST, _KEPT = 56, 71, 10
+_MOST_LINES, _MOST_FIELDS = 8, 12
 
 
 def headline(difference: Difference) -> str:
@@ -59,11 +59,15 @@ def details(change: Change, is_secret: bool) -> list[str]:
             if not line.startswith(("---", "+++", "@@"))
         ]
         more = [f"  … {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
-        return [f"{change.place}:", *(f"  {line}" for line in lines[:_MOST_LINES]), *more]
+        return [f"{change.place}:", *(f"  {_cut(line, _WIDEST)}" for line in lines[:_MOST_LINES]), *more]
     if isinstance(old, list) and isinstance(new, list) and change.path[-1] != "(order)":
         removed = [f"  - {_short(one)}" for one in old if one not in new]
         added = [f"  + {_short(one)}" for one in new if one not in old]
         return [f"{change.place}:", *(removed + added or ["  (other order)"])]
+    if isinstance(old, str) and isinstance(new, str) and max(len(old), len(new)) > _LONGEST:
+        differs = (index for index, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1])
+        same = next(differs, min(len(old), len(new))) - _KEPT
+        old, new = (f"… {one[same:]}" if same > 0 else one for one in (old, new))
     return [f"{change.place}: {_short(old)} → {_short(new)}"]
 
 
@@ -71,7 +75,11 @@ def _short(value: Any) -> str:
     if value is MISSING:
         return "(not set)"
     text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
+    return _cut(text, _LONGEST)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 2]} …"
 
 
 def as_text(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:
@@ -116,8 +124,10 @@ def _body(
     """Yield the lines about further consequences and about the fields that differ, each with its color."""
     for effect in effects:
         yield terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4), _URGENT.get(effect.topic)
-    for line in (line for change in changes for line in details(change, is_secret)):
+    for line in (line for change in changes[:_MOST_FIELDS] for line in details(change, is_secret)):
         yield f"      {line}" if line.startswith(" ") else terminal.wrapped(line, indent=8, first=6), "dim"
+    if len(changes) > _MOST_FIELDS:
+        yield f"      … {len(changes) - _MOST_FIELDS} more fields, which --format json lists", "dim"
 
 
 def as_markdown(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:
