@@ -115,9 +115,9 @@ def _replaced(
 
 def _is_the_same(old_key: Key, old: Mapping[str, Any], key: Key, new: Mapping[str, Any]) -> bool:
     """Check whether two objects are one with a new name: by selector, by the name without a hash, or by the rest."""
-    selectors = [at(one, "spec.selector") for one in (old, new)]
-    if at(new, "spec.template") is not None and selectors[0] is not None:
-        return bool(selectors[0] == selectors[1]) and old_key[2] == key[2]
+    if at(new, "spec.template") is not None and at(old, "spec.selector") is not None:
+        same = [at(old, path) == at(new, path) for path in ("spec.selector", "spec.template.spec")]
+        return old_key[2] == key[2] and any(same)
     stems = [_HASH.sub("", one[3]) for one in (old_key, key)]
     if old_key[2] == key[2] and stems[0] == stems[1]:
         return True
