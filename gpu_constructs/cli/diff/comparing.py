@@ -37,7 +37,12 @@ def changes_of(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
     before, after = (by_key(path[-1], one, _GUESSED) if isinstance(one, list) and path else None for one in (old, new))
     if before is None or after is None:
         yield Change(path, old, new)
-        return
+    else:
+        yield from _changes_of_items(before, after, path)
+
+
+def _changes_of_items(before: Mapping[str, Any], after: Mapping[str, Any], path: Path) -> Iterator[Change]:
+    """Yield the fields that differ between the items of two lists, by the keys of the items."""
     for key in [*before, *(key for key in after if key not in before)]:
         yield from changes_of(before.get(key, MISSING), after.get(key, MISSING), (*path, f"[{key}]"))
     if [key for key in before if key in after] != [key for key in after if key in before]:

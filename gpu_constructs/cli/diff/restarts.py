@@ -54,13 +54,12 @@ def of_pods(pair: Pair, changes: Sequence[Change]) -> Iterator[Effect]:
             yield _of_template(pair, reasons(found, 2))
         yield from _of_replicas(pair)
     elif kind == "Pod":
-        images = [one.path[2].strip("[]") for one in changes if one.is_below("spec") and one.path[-1:] == ("image",)]
-        if images:
+        if images := [one.path[2].strip("[]") for one in changes if one.path[-1] == "image" and len(one.path) > 3]:
             yield Effect("restart", f"the kubelet restarts the containers in place: {', '.join(images)}")
-    elif kind not in ("Job", "ReplicaSet") and (paths := pod_spec_paths(pair.after)):
-        inside = [one for one in changes if any(one.is_below(*_steps(path)) for path in paths)]
-        if inside:
-            yield Effect("restart", f"the controller of {kind} decides whether its pods restart: {reasons(inside, 1)}")
+    elif kind not in ("Job", "ReplicaSet"):
+        paths = [_steps(path) for path in pod_spec_paths(pair.after)]
+        if found := [one for one in changes if any(one.is_below(*path) for path in paths)]:
+            yield Effect("restart", f"the controller of {kind} decides whether its pods restart: {reasons(found, 1)}")
 
 
 def _steps(path: Sequence[str | int]) -> tuple[str, ...]:
