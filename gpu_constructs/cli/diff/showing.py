@@ -208,7 +208,8 @@ def as_data(comparison: Comparison, steps: Sequence[Step]) -> dict[str, Any]:
 
 def summary_of(comparison: Comparison) -> str:
     """Return one line that states how many objects differ, and the consequences."""
-    actions = Counter(one.action for one in comparison.differences if one.action != "same")
+    actions = Counter(one.action for one in comparison.differences)
+    del actions["same"]
     parts = [f"{count} {action}" for action, count in actions.items()]
     if comparison.files:
         parts.append(f"{len(comparison.files)} files for nodes or Helm changed")
@@ -216,7 +217,7 @@ def summary_of(comparison: Comparison) -> str:
     topics.update(effect.topic for one in comparison.files for effect in one.effects)
     topics.update(effect.topic for effect in comparison.effects)
     counted = [f"{topics[one]} {one}" for one in _SEVERITIES if topics[one]]
-    if not parts and not counted:
-        return "no difference"
-    ends = [", ".join(parts), f"consequences: {', '.join(counted)}" if counted else ""]
-    return "; ".join(filter(None, ends))
+    if counted:
+        parts = [*filter(None, [", ".join(parts)]), f"consequences: {', '.join(counted)}"]
+        return "; ".join(parts)
+    return ", ".join(parts) or "no difference"
