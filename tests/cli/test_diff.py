@@ -104,15 +104,18 @@ def test_files_that_no_apply_reads_have_their_own_commands(row, tmp_path, capsys
 
 def test_an_object_with_a_new_name_replaces_the_old_one(tmp_path, capsys):
     web, config = TABLE["objects"]["deployment"], TABLE["objects"]["configmap"]
-    old = [web, changed(config, {"metadata.name": "config-0123456789"})]
+    agent = TABLE["objects"]["daemonset"]
+    old = [web, changed(config, {"metadata.name": "config-0123456789"}), agent]
     new = [
         changed(web, {"metadata.name": "site"}),
         changed(config, {"metadata.name": "config-abcdef0123", "data": {"b": "2"}}),
+        changed(agent, {"metadata.name": "agents", "spec.selector.matchLabels": {"app": "agents"}}),
     ]
     _, result = said(capsys, written(tmp_path / "old.yaml", *old), written(tmp_path / "new.yaml", *new))
     assert [(one["action"], one["object"]) for one in result["objects"]] == [
         ("replaced", "Deployment changes/site"),
         ("replaced", "ConfigMap changes/config-abcdef0123"),
+        ("replaced", "DaemonSet changes/agents"),
     ]
     assert "Both have the same selector, so delete the old object first" in result["objects"][0]["consequence"]
     commands = [one["command"] for one in result["steps"]]

@@ -13,6 +13,8 @@ from gpu_constructs.kube import kinds
 from gpu_constructs.kube.plain_data import at
 from gpu_constructs.records import dataclass
 
+_GUESSED = ("name", "alert")
+"""Keys that identify the items of lists in custom resources."""
 _HASH = re.compile(r"-[0-9a-f]{8,64}$")
 
 
@@ -32,10 +34,15 @@ def changes_of(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
         for key in [*old, *(key for key in new if key not in old)]:
             yield from changes_of(old.get(key, MISSING), new.get(key, MISSING), (*path, str(key)))
         return
-    before, after = (by_key(path[-1], one) if isinstance(one, list) and path else None for one in (old, new))
+    before, after = (by_key(path[-1], one, _GUESSED) if isinstance(one, list) and path else None for one in (old, new))
     if before is None or after is None:
         yield Change(path, old, new)
-        return
+    else:
+        yield from _changes_of_items(before, after, path)
+
+
+def _changes_of_items(before: Mapping[str, Any], after: Mapping[str, Any], path: Path) -> Iterator[Change]:
+    """Yield the fields that differ between the items of two lists, by the keys of the items."""
     for key in [*before, *(key for key in after if key not in before)]:
         yield from changes_of(before.get(key, MISSING), after.get(key, MISSING), (*path, f"[{key}]"))
     if [key for key in before if key in after] != [key for key in after if key in before]:
@@ -113,9 +120,9 @@ def _replaced(
 
 def _is_the_same(old_key: Key, old: Mapping[str, Any], key: Key, new: Mapping[str, Any]) -> bool:
     """Check whether two objects are one with a new name: by selector, by the name without a hash, or by the rest."""
-    selectors = [at(one, "spec.selector") for one in (old, new)]
-    if at(new, "spec.template") is not None and selectors[0] is not None:
-        return bool(selectors[0] == selectors[1]) and old_key[2] == key[2]
+    if at(new, "spec.template") is not None and at(old, "spec.selector") is not None:
+        same = [at(old, path) == at(new, path) for path in ("spec.selector", "spec.template.spec")]
+        return old_key[2] == key[2] and any(same)
     stems = [_HASH.sub("", one[3]) for one in (old_key, key)]
     if old_key[2] == key[2] and stems[0] == stems[1]:
         return True

@@ -34,11 +34,7 @@ def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
     """Yield the paths of the fields that a row of the table refuses to change."""
     path = row["path"]
     old, new = (_compared(row, one) for one in (pair.before, pair.after))
-    holds = all(at(pair.before, place) == value for place, value in row.get("if", {}).items())
-    if not holds or (row.get("if_given") and new is None) or new != row.get("to", new):
-        return
-    given_before = pair.old.manifest if pair.old else {}
-    if (places := row.get("unless_set")) and all(at(given_before, place) is not None for place in places):
+    if not _applies(row, pair) or (row.get("if_given") and new is None) or new != row.get("to", new):
         return
     for name in row.get("additions", ()):
         given = at(new, name, [])
@@ -46,6 +42,14 @@ def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
             old, new = ({**side, name: given} for side in (old, new))
     for change in changes_of({"": old}, {"": new}):
         yield ".".join(filter(None, (path, change.place[1:]))).replace(".[", "[")
+
+
+def _applies(row: Mapping[str, Any], pair: Pair) -> bool:
+    """Check whether a row of the table is about an object with the values before the change."""
+    given = pair.old.manifest if pair.old else {}
+    unset = [place for place in row.get("unless_set", ()) if at(given, place) is None]
+    holds = all(at(pair.before, place) == value for place, value in row.get("if", {}).items())
+    return holds and (bool(unset) or "unless_set" not in row)
 
 
 def _compared(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> Any:

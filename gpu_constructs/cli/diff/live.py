@@ -43,29 +43,49 @@ def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
     running, errors = _each(kubectl, _GET, given)
     # A kind without a definition in the cluster has no objects.
     unseen = {id(one): text for one, text in errors if "no matches for kind" not in text}
-    results, refusals = _each(kubectl, _APPLY, [one for one in given if id(one) in running])
-    conflicts = [(one, text) for one, text in refusals if "conflict" in text]
-    forced, still = _each(kubectl, (*_APPLY, _FORCE), [one for one, _ in conflicts])
-    refused = {id(one): text for one, text in [*refusals, *still] if (one, text) not in conflicts}
+    results, refused, conflicts = _results(kubectl, [one for one in given if id(one) in running])
     is_local = any("cannot patch" in text for text in refused.values())
-    old, new = [], []
-    for one in given:
-        if (found := running.get(id(one))) is not None:
-            old.append(_named(one, found, where.partition(",")[0]))
-            result = (results | forced).get(id(one))
-            new.append(_named(one, overlaid(dict(found), dict(one.manifest)) if result is None else result))
-        elif id(one) not in unseen:
-            new.append(one)
+    old = [_named(one, running[id(one)], where.partition(",")[0]) for one in given if id(one) in running]
+    new = [_after(one, running, results) for one in given if id(one) not in unseen]
     names = {id(one): kinds.identity_of(one.manifest) for one in given}
+    notes = {
+        names[one]: f"kubectl apply needs --force-conflicts, because of a {text}" for one, text in conflicts.items()
+    }
+    notes |= {names[one]: text for one, found in running.items() if (text := _of_helm(found))}
+    unread = [Broken(one.file, one.line, f"{one.name}: {text}") for one, text in errors if id(one) in unseen]
     return Sides(
         Side(old),
         replace(side, objects=new, texts={}),
-        [*broken, *(Broken(one.file, one.line, f"{one.name}: {text}") for one, text in errors if id(one) in unseen)],
+        [*broken, *unread],
         f"{where}; compared {_LOCALLY if is_local else _BY_SERVER}. Objects that only run are not compared",
         None if is_local else {names[one]: text for one, text in refused.items()},
-        {names[id(one)]: f"kubectl apply needs --force-conflicts, because of a {text}" for one, text in conflicts}
-        | {names[id(one)]: text for one in given if (text := _of_helm(running.get(id(one), {})))},
+        notes,
     )
+
+
+def _after(
+    document: Document, running: Mapping[int, Mapping[str, Any]], results: Mapping[int, Mapping[str, Any]]
+) -> Document:
+    """Return an object as it would be after an apply: the result of the dry run, or the running object with changes."""
+    if id(document) in results:
+        return _named(document, results[id(document)])
+    if id(document) in running:
+        return _named(document, overlaid(dict(running[id(document)]), dict(document.manifest)))
+    return document
+
+
+def _results(
+    kubectl: Kubectl, given: Sequence[Document]
+) -> tuple[dict[int, Mapping[str, Any]], dict[int, str], dict[int, str]]:
+    """Return the results of a dry run, the refusals and the conflicts with other programs, by ``id()`` of the object.
+
+    Objects with conflicts have the result of a forced apply.
+    """
+    results, refusals = _each(kubectl, _APPLY, given)
+    conflicts = [(one, text) for one, text in refusals if "conflict" in text]
+    forced, still = _each(kubectl, (*_APPLY, _FORCE), [one for one, _ in conflicts])
+    refused = {id(one): text for one, text in [*refusals, *still] if (one, text) not in conflicts}
+    return results | forced, refused, {id(one): text for one, text in conflicts}
 
 
 def _of_helm(manifest: Mapping[str, Any]) -> str:

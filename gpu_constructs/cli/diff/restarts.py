@@ -53,14 +53,19 @@ def of_pods(pair: Pair, changes: Sequence[Change]) -> Iterator[Effect]:
         if found := [one for one in changes if one.is_below("spec", "template")]:
             yield _of_template(pair, reasons(found, 2))
         yield from _of_replicas(pair)
-    elif kind == "Pod":
-        images = [one.path[2].strip("[]") for one in changes if one.is_below("spec") and one.path[-1:] == ("image",)]
-        if images:
+    else:
+        yield from _of_other_kinds(kind, pair, changes)
+
+
+def _of_other_kinds(kind: str, pair: Pair, changes: Sequence[Change]) -> Iterator[Effect]:
+    """Yield the effects of a changed Pod, or of an object whose controller is not a part of Kubernetes."""
+    if kind == "Pod":
+        if images := [one.path[2].strip("[]") for one in changes if one.path[-1] == "image" and len(one.path) > 3]:
             yield Effect("restart", f"the kubelet restarts the containers in place: {', '.join(images)}")
-    elif kind not in ("Job", "ReplicaSet") and (paths := pod_spec_paths(pair.after)):
-        inside = [one for one in changes if any(one.is_below(*_steps(path)) for path in paths)]
-        if inside:
-            yield Effect("restart", f"the controller of {kind} decides whether its pods restart: {reasons(inside, 1)}")
+    elif kind not in ("Job", "ReplicaSet"):
+        paths = [_steps(path) for path in pod_spec_paths(pair.after)]
+        if found := [one for one in changes if any(one.is_below(*path) for path in paths)]:
+            yield Effect("restart", f"the controller of {kind} decides whether its pods restart: {reasons(found, 1)}")
 
 
 def _steps(path: Sequence[str | int]) -> tuple[str, ...]:
@@ -117,9 +122,16 @@ def of_configuration(pair: Pair, changes: Sequence[Change], others: Sequence[Pai
         if not manifest or manifest["metadata"].get("namespace") != namespace or other.new is None:
             continue
         uses = {use for spec in pod_specs(dict(manifest)) for use in _uses(spec, kind, name)}
-        restarts = other.before and at(other.before, "spec.template") != at(manifest, "spec.template")
-        if uses and other.before and not restarts and manifest["kind"] not in ("Job", "CronJob"):
-            yield _of_use(other.new.name, uses)
+        if uses and other.before:
+            yield from _of_user(other, other.new.name, uses)
+
+
+def _of_user(user: Pair, name: str, uses: set[str]) -> Iterator[Effect]:
+    """Yield the effect on the pods of a workload that use a changed ConfigMap or Secret."""
+    if at(user.before, "spec.template") != at(user.after, "spec.template"):
+        yield Effect("note", f"the pods of {name} read it, because they restart anyway")
+    elif user.after["kind"] not in ("Job", "CronJob"):
+        yield _of_use(name, uses)
 
 
 def _of_use(user: str, uses: set[str]) -> Effect:

@@ -31,8 +31,8 @@ _URGENT: dict[Topic, terminal.Color] = {
     "capacity": "yellow",
     "broadening": "red",
 }
-_LONGEST = 56
-_MOST_LINES = 8
+_LONGEST, _WIDEST, _KEPT = 56, 71, 10
+_MOST_LINES, _MOST_FIELDS = 8, 12
 
 
 def headline(difference: Difference) -> str:
@@ -52,26 +52,44 @@ def details(change: Change, is_secret: bool) -> list[str]:
     if is_secret and change.path[0] in ("data", "stringData"):
         return [f"{change.place}: changes (value hidden)"]
     old, new = change.old, change.new
-    if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
-        lines = [
-            line
-            for line in difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-            if not line.startswith(("---", "+++", "@@"))
-        ]
-        more = [f"  … {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
-        return [f"{change.place}:", *(f"  {line}" for line in lines[:_MOST_LINES]), *more]
-    if isinstance(old, list) and isinstance(new, list) and change.path[-1] != "(order)":
+    if isinstance(old, str) and isinstance(new, str):
+        if "\n" in old + new:
+            return [f"{change.place}:", *_lines_of_texts(old, new)]
+        old, new = _ends(old, new)
+    elif isinstance(old, list) and isinstance(new, list) and change.path[-1] != "(order)":
         removed = [f"  - {_short(one)}" for one in old if one not in new]
         added = [f"  + {_short(one)}" for one in new if one not in old]
         return [f"{change.place}:", *(removed + added or ["  (other order)"])]
     return [f"{change.place}: {_short(old)} → {_short(new)}"]
 
 
+def _lines_of_texts(old: str, new: str) -> Iterator[str]:
+    """Yield the first lines that differ between two texts."""
+    compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
+    lines = [line for line in compared if not line.startswith(("---", "+++", "@@"))]
+    yield from (f"  {_cut(line, _WIDEST)}" for line in lines[:_MOST_LINES])
+    if len(lines) > _MOST_LINES:
+        yield f"  … {len(lines) - _MOST_LINES} more lines"
+
+
+def _ends(old: str, new: str) -> tuple[str, str]:
+    """Return two texts, or their ends from shortly before the first difference if a text is long."""
+    differs = (index for index, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1])
+    same = next(differs, min(len(old), len(new))) - _KEPT
+    if same <= 0 or max(len(old), len(new)) <= _LONGEST:
+        return old, new
+    return f"… {old[same:]}", f"… {new[same:]}"
+
+
 def _short(value: Any) -> str:
     if value is MISSING:
         return "(not set)"
     text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
+    return _cut(text, _LONGEST)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 2]} …"
 
 
 def as_text(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:
@@ -116,8 +134,10 @@ def _body(
     """Yield the lines about further consequences and about the fields that differ, each with its color."""
     for effect in effects:
         yield terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4), _URGENT.get(effect.topic)
-    for line in (line for change in changes for line in details(change, is_secret)):
+    for line in (line for change in changes[:_MOST_FIELDS] for line in details(change, is_secret)):
         yield f"      {line}" if line.startswith(" ") else terminal.wrapped(line, indent=8, first=6), "dim"
+    if len(changes) > _MOST_FIELDS:
+        yield f"      … {len(changes) - _MOST_FIELDS} more fields, which --format json lists", "dim"
 
 
 def as_markdown(comparison: Comparison, steps: Sequence[Step], summary: str, how: str) -> str:
@@ -188,19 +208,16 @@ def as_data(comparison: Comparison, steps: Sequence[Step]) -> dict[str, Any]:
 
 def summary_of(comparison: Comparison) -> str:
     """Return one line that states how many objects differ, and the consequences."""
-    actions = Counter(one.action for one in comparison.differences if one.action != "same")
+    actions = Counter(one.action for one in comparison.differences)
+    del actions["same"]
     parts = [f"{count} {action}" for action, count in actions.items()]
     if comparison.files:
         parts.append(f"{len(comparison.files)} files for nodes or Helm changed")
-    topics = Counter(
-        topic for one in comparison.differences for topic in dict.fromkeys(effect.topic for effect in one.effects)
-    )
+    topics = Counter(topic for one in comparison.differences for topic in {effect.topic for effect in one.effects})
     topics.update(effect.topic for one in comparison.files for effect in one.effects)
     topics.update(effect.topic for effect in comparison.effects)
-    counted = [
-        f"{topics[one]} {one}" for one in ("immutable", "restart", "capacity", "broadening", "node") if topics[one]
-    ]
-    if not parts and not counted:
-        return "no difference"
-    ends = [", ".join(parts), f"consequences: {', '.join(counted)}" if counted else ""]
-    return "; ".join(filter(None, ends))
+    counted = [f"{topics[one]} {one}" for one in _SEVERITIES if topics[one]]
+    if counted:
+        parts = [*filter(None, [", ".join(parts)]), f"consequences: {', '.join(counted)}"]
+        return "; ".join(parts)
+    return ", ".join(parts) or "no difference"

@@ -42,19 +42,20 @@ def steps_of(comparison: Comparison, new: Side, options: Sequence[str] = ()) -> 
     kubectl = " ".join(["kubectl", *options])
     found = comparison.differences
     applied = [one.new for one in found if one.new and one.action in ("created", "changed", "replaced")]
-    steps = [
-        step for one in found if one.new and one.has("immutable") for step in _before(kubectl, one.new, _first(one))
-    ]
-    steps += [_deletion(kubectl, one.old) for one in found if _shares_selector(one) and one.old]
+    steps = [step for one in found for step in _before(kubectl, one)]
     steps += [Step(f"{kubectl} apply --server-side -f {place}", note) for place, note in _places(applied, new)]
     steps += [Step(step) for file in comparison.files for step in file.steps]
-    gone = [one for one in found if one.old and (one.new is None or one.action == "replaced")]
-    steps += [_deletion(kubectl, one.old) for one in reversed(gone) if one.old and not _shares_selector(one)]
-    return steps
+    gone = [one for one in found if one.action in ("removed", "replaced") and not _shares_selector(one)]
+    return [*steps, *(_deletion(kubectl, one.old) for one in reversed(gone) if one.old)]
 
 
-def _before(kubectl: str, document: Document, why: str) -> Iterator[Step]:
+def _before(kubectl: str, difference: Difference) -> Iterator[Step]:
     """Yield the command without which the API server refuses a change, if there is one."""
+    document, why = difference.document, _first(difference)
+    if _shares_selector(difference) and difference.old:
+        yield _deletion(kubectl, difference.old)
+    if not difference.has("immutable"):
+        return
     if "Patch it first" in why:
         _, _, namespace, name = kinds.identity_of(document.manifest)
         inside = f" --namespace {namespace}" if namespace else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_constructs.kube import kinds
@@ -137,18 +137,19 @@ def overlaid(live: Any, given: Any, name: str = "") -> Any:
     return given
 
 
-def by_key(name: str, items: list[Any]) -> dict[str, Any] | None:
+def by_key(name: str, items: list[Any], guessed: Sequence[str] = ()) -> dict[str, Any] | None:
     """Return the items of a list by the key that identifies each; None if the items of the list have no such key.
 
     Args:
         name: Name of the field with the list.
         items: Items of the list.
+        guessed: Keys to try for lists whose key is not known; none by default.
     """
-    keys = KEYS.get(name)
-    if keys is None or not all(isinstance(item, dict) for item in items):
-        return None
-    found: dict[str, Any] = {}
-    for item in items:
-        whole = {"protocol": "TCP", **item} if name == "ports" else item
-        found["/".join(str(whole[key]) for key in keys if key in whole)] = item
-    return found if len(found) == len(items) and "" not in found else None
+    for keys in [KEYS[name]] if name in KEYS else [(key,) for key in guessed]:
+        found: dict[str, Any] = {}
+        for item in items if all(isinstance(item, dict) for item in items) else ():
+            whole = {"protocol": "TCP", **item} if name == "ports" else item
+            found["/".join(str(whole[key]) for key in keys if key in whole)] = item
+        if len(found) == len(items) and "" not in found:
+            return found
+    return None
