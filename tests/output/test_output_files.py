@@ -30,6 +30,7 @@ from gpu_constructs.kube.side_files import author, first_line
 from gpu_constructs.output import files
 from gpu_constructs.output.layout import HEADER
 from gpu_constructs.tree.manifest import Manifest
+from refusals import problems
 
 WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x"}}
 
@@ -52,9 +53,7 @@ def texts(folder):
 
 
 def problems_of(*apps, **options):
-    with pytest.raises(SynthesisError) as refused:
-        synthesize(*apps, **options)
-    return refused.value.problems
+    return problems(synthesize, *apps, **options)
 
 
 @pytest.fixture
