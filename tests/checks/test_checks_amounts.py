@@ -21,6 +21,7 @@ from gpu_constructs import (
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.tree.manifest import Manifest
 from refusals import problem, problems
+from tables import cases
 
 
 def obj(api_version, kind, spec, **more):
@@ -42,9 +43,7 @@ def test_another_plugin_can_be_declared(app, chart):
     synthesize(app)
 
 
-@pytest.mark.parametrize(
-    ("api_version", "refused"), [("example.com/v1", False), ("serving.kserve.io/v1beta1", True), ("v1", True)]
-)
+@cases
 def test_a_size_in_an_unknown_kind_is_only_a_warning(app, chart, api_version, refused):
     kind = "InferenceService" if "kserve" in api_version else "Pod"
     Manifest(chart, "one", obj(api_version, kind, {"resources": {"requests": {"memory": 4}}}))

@@ -133,9 +133,7 @@ def test_the_plugin_alone_on_plain_kubernetes(objects, snapshot):
 
 
 @pytest.mark.parametrize("strategy", ["single", "mixed"])
-@pytest.mark.parametrize(
-    "platform", [Talos("1.11"), Talos("1.13"), Kubernetes()], ids=["talos-1.11", "talos-1.13", "kubernetes"]
-)
+@cases
 def test_mig(strategy, platform, objects, snapshot):
     chart = plugin(mig_strategy=strategy, platform=platform, node_feature_discovery="external")
     assert objects(chart) == snapshot

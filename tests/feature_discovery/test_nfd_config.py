@@ -75,18 +75,8 @@ def test_values_of_the_worker_are_written_unchanged(rows):
 # --- rules ----------------------------------------------------------------------------------------------------
 
 
-def test_rules_of_the_worker_are_written_unchanged():
-    for given in (
-        {"labels": {"example.com/a": True}},
-        {"labels": {"example.com/a": "@cpu.model.vendor_id"}},
-        {"labelsTemplate": "{{ range .pci.device }}a=b\n{{ end }}", "labels": {}},
-        {"vars": {"a": "b"}, "labels": None},
-        {"varsTemplate": "a=b"},
-        {"matchFeatures": [{"feature": "kernel.loadedmodule", "matchName": {"op": "InRegexp", "value": ["^nv"]}}]},
-        {"matchFeatures": [{"feature": "cpu.cpuid", "matchExpressions": ["AVX", "family=6"]}]},
-        {"matchFeatures": [{"feature": "cpu.cpuid", "matchExpressions": {"AVX": None}}]},
-        {"matchAny": [{"matchFeatures": [{"feature": "rule.matched", "matchExpressions": {"a": "b"}}]}]},
-    ):
+def test_rules_of_the_worker_are_written_unchanged(rows):
+    for (given,) in rows:
         made = rule(**given)["sources"]["custom"][1]
         assert {key: made.get(key) for key in given} == given
 
