@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gpu_constructs import GpuConstructsError
+from gpu_constructs import GpuConstructsError, SynthesisError
 from tables import replaced, table
 
 
@@ -12,7 +12,7 @@ def refused(make, *given, **named):
     """Return the error for input."""
     try:
         make(*given, **named)
-    except GpuConstructsError as error:
+    except (GpuConstructsError, SynthesisError) as error:
         return error
     pytest.fail(f"nothing is refused of {given or named}")
 
@@ -28,6 +28,11 @@ def problem(make, *given, **named):
     """Return the one line that refuses input, without the path of a construct."""
     refusal(make, *given, **named)
     return refused(make, *given, **named).problem
+
+
+def problems(make, *given, **named):
+    """Return all problems for which input is refused."""
+    return refused(make, *given, **named).problems
 
 
 def check_refusals(make, rows, *, at=""):

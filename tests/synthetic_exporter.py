@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from gpu_constructs.observability.gpu_series import Dialect, quantities
-from gpu_constructs.observability.metrics import Metric, hostname_label, release_number
+from gpu_constructs.observability.metrics import Metric, hostname_label
 
 Labels = tuple[tuple[str, str], ...]
 PodsMode = Literal["none", "one", "all"]
@@ -219,7 +219,7 @@ def _of_gpu(
 
 
 def _device_labels(gpu: Gpu, instance: Instance | None, release: str) -> dict[str, str]:
-    is_new = release_number(release) >= (4, 0, 0)
+    is_new = not release.startswith("3.")
     return {
         "gpu": str(gpu.index),
         "UUID": gpu.uuid,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpu_constructs.catalog import versions
+from gpu_constructs.catalog.versions import comparable
 from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube import env, fields, rbac
 from gpu_constructs.kube.config_map import config_map, sha256
@@ -16,7 +17,7 @@ from gpu_constructs.observability import metrics as catalogue
 from gpu_constructs.observability.exporter import Exporter, Manifests, Program, daemonset, found_by, probes
 from gpu_constructs.observability.exporter_options import DebugDump, MetricsConfigMap
 from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series
-from gpu_constructs.observability.metrics import Metric, release_number
+from gpu_constructs.observability.metrics import Metric
 from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
 from gpu_constructs.observability.web_config import Volumes
 from gpu_constructs.patterns import regex
@@ -37,7 +38,7 @@ healthy pods whose probes answer late.
 
 _METRICS_DIRECTORY = "/etc/gpu-constructs/metrics"
 _DUMPS = "/dcgm-exporter-debug"
-_SINCE = {"tls": (4, 0, 0), "basic_auth": (4, 0, 0), "debug_dump": (4, 2, 0)}
+_SINCE = {"tls": "4.0.0", "basic_auth": "4.0.0", "debug_dump": "4.2.0"}
 """First release of the exporter that supports each option."""
 
 OWN_VARIABLES: Mapping[str, str] = {
@@ -136,9 +137,9 @@ def check(exporter: Exporter, settings: DcgmSettings) -> None:
     """
     given = {"debug_dump": settings.debug_dump, **exporter.options}
     for option, since in _SINCE.items():
-        if given.get(option) is not None and release_number(settings.release) < since:
+        if given.get(option) is not None and comparable(settings.release) < comparable(since):
             raise GpuConstructsError(
-                f"{option} needs version {'.'.join(map(str, since))!r} or later, got version {exporter.version!r}. "
+                f"{option} needs version {since!r} or later, got version {exporter.version!r}. "
                 f"Use a later version, or leave {option} out"
             )
     if exporter.options.get("host_network") and exporter.port < 1024:

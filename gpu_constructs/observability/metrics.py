@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Literal, get_args
 
+from gpu_constructs.catalog.versions import comparable
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, warn
 from gpu_constructs.kube import fields, tables
 from gpu_constructs.observability.exporter_options import MetricsConfigMap
@@ -23,7 +24,6 @@ COLLECTION_INTERVAL_SECONDS = 30
 
 _FIELD = regex(r"DCGM_(FI|EXP)_[A-Z0-9_]+\Z")
 _TABLE = "dcgm_metrics.csv"
-_RELEASE = regex(r"(\d+)\.(\d+)\.(\d+)\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,28 +80,13 @@ _LISTS: tuple[str, ...] = get_args(MetricSet)
 """Names of the lists, from the shortest to the longest. Each list contains all metrics of the lists before it."""
 
 
-def release_number(release: str) -> tuple[int, int, int]:
-    """Return an exporter release as three numbers that Python can compare.
-
-    A release is the second part of the image tag, such as ``4.8.3``.
-
-    Raises:
-        GpuConstructsError: If the release is not three numbers joined by dots.
-    """
-    found = _RELEASE.match(release)
-    if not found:
-        raise GpuConstructsError(f"release must be an exporter release such as '4.8.3', got {release!r}")
-    major, minor, patch = map(int, found.groups())
-    return major, minor, patch
-
-
 def hostname_label(release: str) -> str:
     """Return the label with the name of the node: ``Hostname`` up to 4.8.2, ``hostname`` from 4.8.3 on.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2 and @7ad58324 (release 4.6.0-4.8.3):
     internal/pkg/rendermetrics/render_metrics.go.
     """
-    return "hostname" if release_number(release) >= (4, 8, 3) else "Hostname"
+    return "hostname" if comparable(release) >= comparable("4.8.3") else "Hostname"
 
 
 def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
@@ -119,7 +104,7 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
         release: Exporter release, such as ``4.8.3``.
 
     Raises:
-        GpuConstructsError: If the name is unknown, or the release is not three numbers joined by dots.
+        GpuConstructsError: If the name is unknown.
     """
     fields.one_of("metrics", name, _LISTS)
     lists = _LISTS[: _LISTS.index(name) + 1]
@@ -133,12 +118,12 @@ def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
     A value is a pair: the metric, and the name of a predefined list of metrics. If several lists contain a field, the
     name is that of the shortest one. It is None if the release of the exporter does not know the field.
     """
-    number = release_number(release)
+    number = comparable(release)
     found: dict[str, tuple[Metric, str | None]] = {}
     for row in tables.rows(__package__, _TABLE):
         earlier, _, changed = row["earlier"].partition(" before ")
-        kind = earlier if earlier and number < release_number(changed) else row["type"]
-        is_known = number >= release_number(row["since"] or "0.0.0")
+        kind = earlier if earlier and number < comparable(changed) else row["type"]
+        is_known = number >= comparable(row["since"] or "0.0.0")
         metric = Metric(field=row["field"], prometheus_type=kind, help=row["help"])  # type: ignore[arg-type]
         found[metric.field] = metric, row["list"] if is_known else None
     return found
@@ -180,13 +165,13 @@ def _known_fields(release: str) -> Mapping[str, Mapping[str, str]]:
 
     All releases from 4.8.2 on have the fields of 4.8.2.
     """
-    number = release_number(release)
+    number = comparable(release)
     return {
         row["field"]: row
         for row in tables.rows(__package__, "dcgm_fields.csv")
-        if str(number[0]) in row["releases"]
+        if str(number.major) in row["releases"]
         and release not in row["absent"].split()
-        and (number[0] == 3 or number >= release_number(row["since"] or "4.0.0"))
+        and (number.major == 3 or number >= comparable(row["since"] or "4.0.0"))
     }
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from gpu_constructs.catalog.sharing import GPU, Sharing
+from gpu_constructs.catalog.versions import comparable
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
-from gpu_constructs.observability.metrics import release_number
 from gpu_constructs.observability.scrape import check_re2
 from gpu_constructs.records import dataclass
 
@@ -16,13 +16,13 @@ POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 """Folder on the node with a socket of the kubelet. The socket reports which devices each pod uses."""
 
 _SINCE = {
-    "nvidia_resource_names": (3, 5, 0),
-    "virtual_gpus": (4, 0, 3),
-    "enable_pod_labels": (4, 2, 0),
-    "enable_dra": (4, 4, 0),
-    "enable_pod_uid": (4, 5, 0),
-    "pod_label_allowlist_regex": (4, 6, 0),
-    "host_pid": (4, 8, 2),
+    "nvidia_resource_names": "3.5.0",
+    "virtual_gpus": "4.0.3",
+    "enable_pod_labels": "4.2.0",
+    "enable_dra": "4.4.0",
+    "enable_pod_uid": "4.5.0",
+    "pod_label_allowlist_regex": "4.6.0",
+    "host_pid": "4.8.2",
 }
 
 
@@ -215,15 +215,18 @@ def check_release(mapping: PodMapping, release: str) -> None:
     Raises:
         GpuConstructsError: If the release does not support an option, or would report wrong values with it.
     """
-    number = release_number(release)
+    number = comparable(release)
     for name, since in _SINCE.items():
-        if getattr(mapping, name) and number < since:
-            first = ".".join(map(str, since))
+        if getattr(mapping, name) and number < comparable(since):
             raise GpuConstructsError(
-                f"pod_mapping.{name} needs version {first!r} or later, got version {release!r}. Use a later version, "
+                f"pod_mapping.{name} needs version {since!r} or later, got version {release!r}. Use a later version, "
                 f"or leave {name} out"
             )
-    if mapping.virtual_gpus and number >= _SINCE["host_pid"] and not (mapping.host_pid and mapping.enable_pod_uid):
+    if (
+        mapping.virtual_gpus
+        and number >= comparable(_SINCE["host_pid"])
+        and not (mapping.host_pid and mapping.enable_pod_uid)
+    ):
         raise GpuConstructsError(
             f"pod_mapping.virtual_gpus needs host_pid=True and enable_pod_uid=True with version {release!r}, which "
             "would otherwise report 0 for the utilization and VRAM of every pod. Set both, or use "
@@ -240,11 +243,11 @@ def _for_sharing(sharing: Sharing | None, release: str) -> PodMapping:
         return PodMapping()
     renamed = {sharing.resource_name(resource) for resource in sharing.resources}
     foreign = sorted(name for name in renamed if name != GPU and not name.startswith("nvidia.com/mig-"))
-    if release_number(release) < _SINCE["virtual_gpus"]:
+    if comparable(release) < comparable(_SINCE["virtual_gpus"]):
         raise GpuConstructsError(
             f"sharing must be left out with version {release!r}, which names only one of the pods that share a GPU, "
             f"got {sharing.strategy!r}. Use version '4.8.2' or later"
         )
-    if release_number(release) < _SINCE["host_pid"]:
+    if comparable(release) < comparable(_SINCE["host_pid"]):
         return PodMapping(virtual_gpus=True, nvidia_resource_names=foreign)
     return PodMapping.time_slicing(nvidia_resource_names=foreign)

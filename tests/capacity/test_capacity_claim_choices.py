@@ -7,16 +7,13 @@ from hypothesis import strategies as st
 
 from capacity_consumers import node, wants
 from depth import at_depth
-from gpu_constructs.capacity.consumer import Choice
 from gpu_constructs.capacity.planned import Device
 from gpu_constructs.capacity.planner import plan_of
+from tables import beside
 
 WHOLE, MIG = "gpu.nvidia.com", "mig.nvidia.com"
 ALL_OF = frozenset([WHOLE])
-CHOICES = [
-    *(Choice({WHOLE: 1}), Choice({WHOLE: 2}), Choice({WHOLE: 1}, ALL_OF)),
-    *(Choice({MIG: 1}), Choice({MIG: 2}), Choice({WHOLE: 1, MIG: 1})),
-]
+CHOICES = beside(__file__, "capacity_claim_choices")["choices"]
 
 
 @st.composite

@@ -30,9 +30,7 @@ def test_a_layout_applies_to_all_boards_or_each_board_has_its_own():
     assert GpuNode(name="a", mig_layout={}).layouts == ({},)
 
 
-@pytest.mark.parametrize(
-    ("reserved", "usable"), [(None, 24576), ("0", 24576), ("500Mi", 24076), ("1Gi", 23552), ("1500k", 24574)]
-)
+@cases
 def test_pods_can_use_the_memory_that_is_not_reserved(reserved, usable):
     assert GpuNode(name="a", vram="24Gi", vram_reserved=reserved).usable_vram_mib == usable
 

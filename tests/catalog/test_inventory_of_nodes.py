@@ -220,9 +220,7 @@ def test_a_value_that_is_not_a_list_of_gpu_nodes_is_rejected(rows):
 
 
 @pytest.mark.parametrize("part", ["metadata", "spec", "status"])
-@pytest.mark.parametrize(
-    "wrong", [None, 3, "text", [None], {"labels": 3, "taints": [3], "allocatable": [], "name": "a"}]
-)
+@cases
 def test_a_node_with_a_wrong_structure_does_not_crash(part, wrong):
     odd = {**node("odd", {"gpu": 1}, **gpu(RTX_3090, 1)), part: wrong}
     with warnings.catch_warnings():

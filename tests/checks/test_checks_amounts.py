@@ -8,7 +8,6 @@ from gpu_constructs import (
     DevicePluginChart,
     External,
     GpuAccess,
-    GpuConstructsError,
     GpuRequest,
     GpuWorkload,
     Kubernetes,
@@ -21,6 +20,8 @@ from gpu_constructs import (
 )
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.tree.manifest import Manifest
+from refusals import problem, problems
+from tables import cases
 
 
 def obj(api_version, kind, spec, **more):
@@ -35,18 +36,14 @@ def pod(limits=None, section="limits", **spec):
 def test_another_plugin_can_be_declared(app, chart):
     DevicePluginChart(app, "plugin", platform=Kubernetes())
     Manifest(chart, "pod", pod({"nvidia.com/gpus": 1, "memory": "1Gi"}))
-    with pytest.raises(SynthesisError) as refused:
-        synthesize(app)
-    assert [problem.partition(" is not")[0] for problem in refused.value.problems] == [
+    assert [problem.partition(" is not")[0] for problem in problems(synthesize, app)] == [
         "gpu/pod: limits['nvidia.com/gpus'] of container 'main'"
     ]
     External(app, "elsewhere", gpu_resources=["nvidia.com/gpus"])
     synthesize(app)
 
 
-@pytest.mark.parametrize(
-    ("api_version", "refused"), [("example.com/v1", False), ("serving.kserve.io/v1beta1", True), ("v1", True)]
-)
+@cases
 def test_a_size_in_an_unknown_kind_is_only_a_warning(app, chart, api_version, refused):
     kind = "InferenceService" if "kserve" in api_version else "Pod"
     Manifest(chart, "one", obj(api_version, kind, {"resources": {"requests": {"memory": 4}}}))
@@ -85,8 +82,6 @@ def given_to_a_workload(**given):
     ids=lambda given: given if isinstance(given, str) else "",
 )
 def test_a_size_without_a_unit_is_rejected_at_its_keyword(chart, make, field):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(chart)
-    assert refused.value.problem == (
+    assert problem(make, chart) == (
         f"{field} must have a unit, got '100', which is 100 bytes. Write '100Gi' or '100Mi'"
     )

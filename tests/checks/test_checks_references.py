@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+import refusals
 from app_tables import objects
 from gpu_constructs import (
     EnvValue,
     External,
-    GpuConstructsError,
     GpuConstructsWarning,
     GpuNamespace,
     Ollama,
@@ -49,9 +49,7 @@ def test_a_declaration_for_another_namespace_does_not_apply(app, declared):
 
 @cases
 def test_an_invalid_name_is_rejected(app, given, problem):
-    with pytest.raises(GpuConstructsError) as refused:
-        External(app, "existing", **given)
-    assert refused.value.problem.startswith(problem)
+    assert refusals.problem(External, app, "existing", **given).startswith(problem)
 
 
 def test_one_declaration_covers_all_external_secrets_of_an_app(app, chart):

@@ -108,9 +108,7 @@ UNDER = {"runtimeClassName": "nvidia"}
 JUDGED = beside(__file__, "cluster_checks")["judged"]
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"require_gpu_request": False}, {"deny_env_from": True}, {"runtime_class": "other"}], ids=str
-)
+@cases
 def test_synth_rejects_the_pods_that_the_policy_rejects(app, given):
     provides, policy = guard_of(app, **given)
     for spec in JUDGED:

@@ -283,9 +283,7 @@ def test_a_runtime_class_of_another_name_bypasses_the_policy_on_visible_devices(
     assert told(app) == []
 
 
-@pytest.mark.parametrize(
-    "given", [{"require_gpu_request": False}, {"validation_actions": ["Warn"]}], ids=["envs alone", "warns alone"]
-)
+@cases
 def test_a_policy_that_checks_no_images_cannot_be_bypassed(app, given):
     guard(app, **given)
     by_default(app)

@@ -8,6 +8,7 @@ from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.checks.rules.table import DEFAULT_SETTINGS
 from gpu_constructs.cluster import gpu_rules
 from gpu_constructs.cluster.gpu_rules import GpuRules, settings_of
+from refusals import refusal
 from tables import cases
 
 GPU = "nvidia.com/gpu"
@@ -150,9 +151,7 @@ def test_rules_do_not_use_facts_of_another_app(app, tmp_path):
 
 @cases
 def test_invalid_settings_are_rejected(app, given, problem):
-    with pytest.raises(GpuConstructsError) as refused:
-        GpuRules.enforce(app, **given)
-    assert str(refused.value).startswith(problem)
+    assert refusal(GpuRules.enforce, app, **given).startswith(problem)
     assert settings_of(app) == DEFAULT_SETTINGS
 
 

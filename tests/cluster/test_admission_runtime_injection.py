@@ -58,9 +58,7 @@ def test_a_toleration_is_added_behind_those_that_are_there(chart):
     ]
 
 
-@pytest.mark.parametrize(
-    "limits", [{"nvidia.com/gpu": "1"}, {"nvidia.com/gpu.shared": "1"}, {"nvidia.com/mig-1g.10gb": "2", "cpu": "1"}]
-)
+@cases
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
 def test_every_gpu_resource_counts_in_every_container(chart, limits, kind):
     given = pod(container())

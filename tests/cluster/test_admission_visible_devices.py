@@ -7,6 +7,7 @@ import invariants
 import schemas
 from gpu_constructs import DevicePluginChart, GpuConstructsError, GpuNamespace, Kubernetes
 from gpu_constructs.cluster.admission.visible_devices import ALLOW_LABEL, DenyVisibleDevicesOverride
+from refusals import problem
 from tables import beside, cases
 
 OVERRIDE, NO_REQUEST = "NVIDIA_VISIBLE_DEVICES must", "runtimeClassName nvidia, nvidia-cdi or nvidia-legacy needs"
@@ -188,18 +189,14 @@ def test_only_agents_need_an_exemption(chart, cluster):
 
 @pytest.mark.parametrize("actions", [[], ["Deny", "Warn"], ["Audit", "Audit"]])
 def test_actions_that_kubernetes_refuses_are_refused(chart, actions):
-    with pytest.raises(GpuConstructsError) as refused:
-        DenyVisibleDevicesOverride(chart, "policy", validation_actions=actions)
-    assert refused.value.problem == (
+    assert problem(DenyVisibleDevicesOverride, chart, "policy", validation_actions=actions) == (
         "validation_actions must contain at least one action, each once, and not both Deny and Warn, "
         f"got {actions!r}. Use ['Deny', 'Audit'] to reject and log"
     )
 
 
 def test_an_older_kubernetes_is_refused(chart):
-    with pytest.raises(GpuConstructsError) as refused:
-        DenyVisibleDevicesOverride(chart, "policy", platform=Kubernetes("1.29"))
-    assert refused.value.problem == (
+    assert problem(DenyVisibleDevicesOverride, chart, "policy", platform=Kubernetes("1.29")) == (
         "platform must have Kubernetes 1.30 or later, which serves ValidatingAdmissionPolicy, got Kubernetes 1.29 with "
         "Kubernetes 1.29. Leave out this policy"
     )

@@ -32,6 +32,7 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdWorker
+from refusals import refusal
 
 PLAIN = {"WANDB_API_KEY": "hunter2"}
 IMAGE = "registry.example/app:1"
@@ -98,9 +99,7 @@ CONSTRUCTS = {
 @pytest.mark.parametrize("place", CONSTRUCTS)
 def test_a_credential_in_plain_text_is_refused_and_never_shown(place):
     chart = Chart(App(), "gpu")
-    with pytest.raises(GpuConstructsError) as refused:
-        CONSTRUCTS[place](chart)
-    message = str(refused.value)
+    message = refusal(CONSTRUCTS[place], chart)
     assert " must not be a credential in plain text, got " in message
     assert "not_a_secret(...)" in message
     assert "hunter2" not in message
@@ -108,9 +107,7 @@ def test_a_credential_in_plain_text_is_refused_and_never_shown(place):
 
 
 def test_the_message_names_the_variable_and_the_secret_to_read_it_from():
-    with pytest.raises(GpuConstructsError) as refused:
-        GpuWorkload(Chart(App(), "gpu"), "train", **WORKLOAD, env=PLAIN)
-    assert str(refused.value) == (
+    assert refusal(GpuWorkload, Chart(App(), "gpu"), "train", **WORKLOAD, env=PLAIN) == (
         "gpu/train: env['WANDB_API_KEY'] must not be a credential in plain text, got 7 characters (its name says so). "
         "Pass EnvValue.secret(<name>, key=<key>), or use not_a_secret(...) if the value is public"
     )

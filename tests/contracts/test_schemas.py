@@ -22,6 +22,7 @@ from schemas import (
     load_yaml,
     schema_errors,
 )
+from tables import beside
 
 ROOT = CRD_FOLDER.parents[1]
 HERE = Path(__file__).parent
@@ -29,8 +30,6 @@ RESOURCES = {row["is"]: row for row in yaml.safe_load((HERE / "custom_resources.
 CUSTOM = {name: row["manifest"] for name, row in RESOURCES.items()}
 PODS = {name: row["pods"] for name, row in RESOURCES.items() if "pods" in row}
 DAEMON_SET = dist.find("talos-rtx5070ti", "DaemonSet", "dcgm-exporter")
-CONTAINER = "spec.template.spec.containers.0"
-TRIED = "spec.trialTemplate.trialSpec"
 MISSING = object()
 
 
@@ -69,59 +68,11 @@ def test_a_good_custom_resource_is_accepted_by_every_release():
         assert (name, schema_errors(manifest)) == (name, [])
 
 
-BAD = [
-    (DAEMON_SET, "spec.template.spec.runtimeClasName", "nvidia", r"spec\.template\.spec: .*'runtimeClasName' was unex"),
-    (DAEMON_SET, "spec.replicas", 1, r"spec: .*'replicas'"),
-    (DAEMON_SET, f"{CONTAINER}.env.0", {"name": "A", "value": True}, r"env\[0\]\.value: True is not of type 'string'"),
-    (DAEMON_SET, f"{CONTAINER}.ports", [{"containerPort": "9400"}], r"containerPort: '9400' is not of type 'integer'"),
-    (DAEMON_SET, "metadata.labels.app", 5, r"metadata\.labels\.app: 5 is"),
-    (DAEMON_SET, f"{CONTAINER}.resources.limits.memory", True, r"limits\.memory: True is not valid"),
-    (DAEMON_SET, f"{CONTAINER}.livenessProbe.httpGet.port", [80], r"httpGet\.port: \[80\] is not valid"),
-    (DAEMON_SET, "spec.selector", MISSING, "spec: 'selector' is a required property"),
-    (DAEMON_SET, "specc", {}, r"\(object\): .*'specc'"),
-    (CUSTOM["ServiceMonitor"], "spec.endpoints.0.intervall", "15s", r"spec\.endpoints\[0\]: .*'intervall'"),
-    (CUSTOM["ServiceMonitor"], "spec.selector", MISSING, "'selector' is a required property"),
-    (CUSTOM["ServiceMonitor"], "spec.endpoints.0.interval", "15", r"interval: '15' does not match"),
-    (CUSTOM["ServiceMonitor"], "spec.endpoints.0.scheme", "ftp", r"scheme: 'ftp' is not one of"),
-    (CUSTOM["ServiceMonitor"], "spec.endpoints.0.targetPort", True, r"targetPort: True is not of type 'integer', 's"),
-    (CUSTOM["ServiceMonitor"], "spec.endpoints.0.port", None, r"port: None is not of type"),
-    (CUSTOM["ServiceMonitor"], "status", {}, r"\(object\): .*'status'"),
-    (CUSTOM["ServiceMonitor"], "metadata.label", {}, r"metadata: .*'label'"),
-    (CUSTOM["TrainJob"], "spec.trainer.resourcesPerNode.limit", {}, "'limit' was unexpected"),
-    (CUSTOM["MutatingPolicy"], "spec.mutation", {}, "'mutation' was unexpected"),
-    (CUSTOM["MutatingPolicy"], "spec.matchConstraints.resourceRules.0.resource", {}, "'resource' was unexpected"),
-    (CUSTOM["InferenceService"], "spec.predictor.model.resource", {}, "'resource' was unexpected"),
-    # Their pods can name no runtime class.
-    (CUSTOM["ServingRuntime"], "spec.runtimeClassName", "nvidia", "'runtimeClassName' was unexpected"),
-    (CUSTOM["ClusterServingRuntime"], "spec.runtimeClassName", "nvidia", "'runtimeClassName' was unexpected"),
-    (
-        CUSTOM["TrainJob"],
-        "spec.runtimePatches.0.trainingRuntimeSpec.template.spec.replicatedJobs.0.template.spec.template.spec"
-        ".runtimeClassName",
-        "nvidia",
-        "'runtimeClassName' was unexpected",
-    ),
-    # What an Experiment tries is checked, though its CRD leaves it open.
-    (
-        CUSTOM["Experiment of a Job"],
-        f"{TRIED}.spec.template.spec.a",
-        1,
-        rf"{TRIED}\.spec\.template\.spec: .*'a' was un",
-    ),
-    (
-        CUSTOM["Experiment of a TrainJob"],
-        f"{TRIED}.spec.trainer.a",
-        1,
-        rf"{TRIED}\.spec\.trainer: .*'a' was unexpected",
-    ),
-    (CUSTOM["Experiment of a Job"], f"{TRIED}.kind", "Jobb", rf"{TRIED}\.batch/v1 Jobb: neither a kind of Kubernetes"),
-]
-
-
 def test_a_mistake_is_named_once_with_its_place():
-    for manifest, path, value, message in BAD:
-        (error,) = schema_errors(with_value(manifest, path, value))
-        assert re.search(message, error)
+    manifests = {"DaemonSet": DAEMON_SET, **CUSTOM}
+    for row in beside(__file__, "schemas")["mistakes"]:
+        (error,) = schema_errors(with_value(manifests[row["of"]], row["path"], row.get("value", MISSING)))
+        assert re.search(row["message"], error)
     assert schema_errors(with_value(DAEMON_SET, "specc", {}))[0].endswith(f"1.27 to {SUPPORTED_RELEASES[-1]})")
 
 

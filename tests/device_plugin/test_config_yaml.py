@@ -3,11 +3,9 @@
 import math
 from functools import partial
 
-import pytest
 import yaml
 
 import refusals
-from gpu_constructs import GpuConstructsError
 from gpu_constructs.device_plugin.config import PluginConfig
 from gpu_constructs.device_plugin.config_reader import PluginYaml
 
@@ -55,16 +53,8 @@ def test_text_that_parsers_read_differently_is_rejected(refused):
     refused(compose, DEEP="[" * 3000, STEPS="".join(" " * n + "- \n" for n in range(17)))
 
 
-def test_text_that_all_parsers_read_alike_is_accepted():
-    for text in (
-        "[" * 16 + "]" * 16,
-        '{"a":{"b":1}}',
-        "a: http://x:y",
-        'a: "\\\\/"',
-        "a: '\\/'",
-        "a: \\/",
-        "a: &x 1\nb: *x",
-    ):
+def test_text_that_all_parsers_read_alike_is_accepted(rows):
+    for (text,) in rows:
         assert isinstance(compose(text), yaml.Node), text
 
 
@@ -73,9 +63,7 @@ def test_nested_aliases_take_time_proportional_to_their_length():
         f"{new}: &{new} [*{old}, *{old}]\n" for old, new in zip("abcdefghijkl", "bcdefghijklm", strict=True)
     )
     for text in (bomb, bomb.replace("a: &a", "flags: &a"), f"flags: {{mpsRoot: &x [1]}}\n{bomb}"):
-        with pytest.raises(GpuConstructsError) as refused:
-            PluginConfig.from_yaml(text)
-        assert len(str(refused.value)) < 200
+        assert len(refusals.refusal(PluginConfig.from_yaml, text)) < 200
 
 
 def test_json_can_have_tabs_as_indentation():

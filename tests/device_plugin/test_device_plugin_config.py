@@ -1,7 +1,6 @@
 """The typed configuration: the output of each member, its errors, and the result of reading it back."""
 
 import dataclasses
-import re
 from datetime import timedelta
 
 import pytest
@@ -18,22 +17,9 @@ from gpu_constructs.device_plugin.config import (
 )
 from refusals import refusal
 from tables import beside
+from yaml_readers import Yaml12
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
-
-
-class Yaml12(yaml.SafeLoader):
-    """Loads plain scalars as YAML 1.2 does."""
-
-
-Yaml12.yaml_implicit_resolvers = {}
-for tag, pattern in {
-    "null": r"~|null|Null|NULL|",
-    "bool": r"true|True|TRUE|false|False|FALSE",
-    "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
-    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-}.items():
-    Yaml12.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})\\Z"), None)
 
 
 # --- what is written ---------------------------------------------------------

@@ -24,6 +24,7 @@ from gpu_constructs.catalog import versions
 from gpu_constructs.device_plugin.config import environment_variables
 from gpu_constructs.device_plugin.manifests import GFD_LABELS
 from refusals import refusal
+from tables import cases
 
 MPS = PluginConfig(sharing=Sharing.mps(replicas=4))
 MIG = PluginConfig(flags=Flags(mig_strategy="single"))
@@ -62,9 +63,7 @@ def test_the_error_for_a_variable_that_overrides_the_file_names_its_setting():
             )
 
 
-@pytest.mark.parametrize(
-    "variable", ["CDI_FEATURE_FLAGS", "CDI_DISABLE_HOOKS", "DP_DISABLE_HEALTHCHECKS", "DP_ENABLE_HEALTHCHECKS"]
-)
+@cases
 def test_a_variable_with_a_keyword_is_rejected(variable):
     assert refusal(DevicePlugin, env={variable: "x"}) == (
         f"device_plugin.env[{variable!r}] must be absent: the library sets it. Remove it"

@@ -33,7 +33,6 @@ from gpu_constructs import (
     GpuWorkload,
     Kubernetes,
     Sharing,
-    SynthesisError,
     Talos,
     synthesize,
 )
@@ -43,6 +42,7 @@ from gpu_constructs.catalog.gpu_models import GPU_MODELS
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES
 from gpu_constructs.kube.pod_specs import pod_specs
 from gpu_constructs.power.options import power_requests
+from refusals import problems
 from shell import launcher
 from tables import beside
 
@@ -98,9 +98,7 @@ def test_the_refused_plan_is_what_synth_says(tmp_path: Path) -> None:
     for name in "abcd":
         GpuWorkload(chart, name, image="a/b:1", profile=profile, gpus=GpuRequest(vram="1Gi"))
     CapacityPlan(app, GpuInventory(nodes=[GpuNode(name="one", vram="24Gi")]))
-    with pytest.raises(SynthesisError) as refused:
-        synthesize(app)
-    assert refused.value.problems == [text.strip() for text in PLAN.blocks("text")]
+    assert problems(synthesize, app) == [text.strip() for text in PLAN.blocks("text")]
 
 
 def test_members_of_a_node_and_verdicts_are_the_code_s() -> None:

@@ -17,10 +17,8 @@ import gpu_constructs
 import tables
 from gpu_constructs import (
     DevicePluginChart,
-    GpuConstructsError,
     GpuNamespace,
     GpuWorkload,
-    SynthesisError,
     Talos,
     ValidationBridge,
     synthesize,
@@ -28,6 +26,7 @@ from gpu_constructs import (
 from gpu_constructs.catalog.platforms import TALOS_GPU_EXTENSIONS
 from gpu_constructs.talos.installer import TalosSchematic, driver_branch, driver_version, gpu_extensions
 from gpu_constructs.talos.options import NVIDIA_MODULES, check_node_labels
+from refusals import problems, refusal
 
 PAGE = dist.ROOT / "docs" / "talos-gpu-node.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -173,18 +172,14 @@ def _of_the_app(make: Callable[[App], object]) -> Callable[[Path], str]:
     def problem(tmp_path: Path) -> str:
         app = App(outdir=str(tmp_path))
         make(app)
-        with pytest.raises(SynthesisError) as found:
-            synthesize(app)
-        return "\n".join(found.value.problems)
+        return "\n".join(problems(synthesize, app))
 
     return problem
 
 
 def _of_a_construct(make: Callable[[], object]) -> Callable[[Path], str]:
     def problem(_: Path) -> str:
-        with pytest.raises(GpuConstructsError) as refused:
-            make()
-        return str(refused.value)
+        return refusal(make)
 
     return problem
 

@@ -76,9 +76,7 @@ def test_each_option_of_a_program_is_one_flag(name, given, flag, release):
     )
 
 
-@pytest.mark.parametrize(
-    ("owners", "flag"), [([], "-owner-refs="), (["node"], "-owner-refs=node"), (["ds"], "-owner-refs=ds")], ids=str
-)
+@cases
 def test_the_newer_worker_gets_the_owners_of_its_objects(owners, flag):
     assert container("worker", owner_refs=owners)["args"] == [flag, "-port=8080"]
 

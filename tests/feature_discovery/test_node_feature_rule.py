@@ -18,7 +18,6 @@ from gpu_constructs import (
     Kubernetes,
     NodeFeatureDiscoveryChart,
     NodeFeatureRule,
-    Taint,
     plan_capacity,
     synthesize,
 )
@@ -50,25 +49,8 @@ def match(**given):
     return rule(match_features=[FeatureMatch(**given)])
 
 
-def test_a_rule_with_all_options_is_valid(chart, objects, snapshot):
-    every = board_rule(
-        labels={BOARD: "rtx", "bare": "@kernel.version.major", "feature.node.kubernetes.io/a": "", "a.example/b": "c"},
-        labels_template="{{ range .pci.device }}example.com/device-{{ .device }}=true\n{{ end }}",
-        vars={"a b": "c"},
-        vars_template="d=e",
-        annotations={"bare": "any text", "example.com/a": "b"},
-        extended_resources={"example.com/dongle": 2, "bare": "4k", "example.com/cores": "@cpu.topology.core_count"},
-        taints=[Taint(key="example.com/slow", value="yes", effect="NoExecute"), Taint()],
-        match_features=[
-            GPU,
-            FeatureMatch(
-                feature="kernel.version",
-                match_expressions={"full": FeatureExpression(op="GeLe", value=["6.1", "6.12.3"], type="version")},
-            ),
-            FeatureMatch(feature="vendor.card", match_name=FeatureExpression(op="InRegexp", value=["^a"])),
-        ],
-        match_any=[[GPU], [GPU, FeatureMatch(feature="rule.matched", match_name=FeatureExpression(op="Exists"))]],
-    )
+def test_a_rule_with_all_options_is_valid(chart, objects, snapshot, keywords):
+    every = board_rule(**keywords)
     role = FeatureRule(name="node role", labels={"node-role.kubernetes.io/gpu": ""})
     made(chart, every, role, name="other", extra_label_ns=["node-role.kubernetes.io"])
     profile = board_rule(labels={"profile.node.kubernetes.io/a": "b", "x.feature.node.kubernetes.io/a": "b"})

@@ -1,5 +1,3 @@
-import re
-
 import pytest
 import yaml
 from hypothesis import given
@@ -7,42 +5,8 @@ from hypothesis import strategies as st
 
 from gpu_constructs.kube import yaml_text as _yaml
 from gpu_constructs.kube.yaml_text import manifest_text, yaml_text
+from yaml_readers import READERS
 
-
-class Yaml12(yaml.SafeLoader):
-    """A loader that reads plain scalars like YAML 1.2 (the core schema)."""
-
-
-class PluginYaml(yaml.SafeLoader):
-    """A loader that reads plain scalars like go.yaml.in/yaml/v2."""
-
-
-_FLOAT = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
-for loader, patterns in (
-    (
-        Yaml12,
-        {
-            "null": r"~|null|Null|NULL|",
-            "bool": r"true|True|TRUE|false|False|FALSE",
-            "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
-            "float": _FLOAT,
-        },
-    ),
-    (
-        PluginYaml,
-        {
-            "null": r"~|null|Null|NULL|",
-            "bool": r"y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF",
-            "int": r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)",
-            "float": _FLOAT,
-        },
-    ),
-):
-    loader.yaml_implicit_resolvers = {}
-    for tag, pattern in patterns.items():
-        loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})\\Z"), None)
-
-READERS = [yaml.SafeLoader, Yaml12, PluginYaml]
 every_writer = pytest.mark.parametrize("write", [yaml_text, manifest_text])
 
 TEMPTING = (

@@ -157,9 +157,6 @@ def test_a_metric_that_the_exporter_rejects_is_rejected(refused):
 def test_the_node_label_changes_its_spelling_with_4_8_3():
     releases = ("3.4.2", "4.8.2", "4.8.3", "4.10.0")
     assert [hostname_label(release) for release in releases] == ["Hostname", "Hostname", "hostname", "hostname"]
-    for release in ("4.8", "v4.8.3", "4.6.0-4.8.3", "4.8.3\n", ""):
-        with pytest.raises(GpuConstructsError, match=r"^release must be an exporter release such as '4\.8\.3', got "):
-            metric_set("default", release)
 
 
 # Metrics that a user chooses.

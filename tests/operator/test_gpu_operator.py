@@ -119,9 +119,7 @@ def test_values_can_be_any_mapping(tmp_path, kind):
 
 
 @pytest.mark.parametrize("delivery", [Delivery.flux(), Delivery.argo_cd()], ids=["flux", "argo-cd"])
-@pytest.mark.parametrize(
-    ("version", "platform"), [("25.10.1", OLD_TALOS), ("26.3.3", NEW_TALOS), ("26.7.0", Kubernetes())]
-)
+@cases
 def test_every_delivery_of_every_release(objects, snapshot, delivery, version, platform):
     chart = Chart(App(), "gpu")
     operator(chart, delivery=delivery, version=version, platform=platform, tolerations=[TAINT])

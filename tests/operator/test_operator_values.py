@@ -175,14 +175,7 @@ def test_a_configuration_that_is_not_yaml_is_rejected():
     assert message.endswith(". Correct it, or pass config=PluginConfig(...)")
 
 
-@pytest.mark.parametrize(
-    ("text", "version", "says"),
-    [
-        ("version: v1\nodd: 1", "26.7.0", "line 2: odd is not a key of the file"),
-        ("version: v1\nflags: {failOnInitError: false}", "26.7.0", "config 'b' must not contain flags.fail_on_init"),
-        ("version: v1\nflags: {plugin: {sharedDevicesAllocationPolicy: packed}}", "25.10.1", "ignores or rejects it"),
-    ],
-)
+@cases
 def test_a_doubtful_configuration_in_text_values_warns(text, version, says):
     with pytest.warns(GpuConstructsWarning) as heard:
         made = operator(values=told(data={"b": text}), version=version)

@@ -30,6 +30,8 @@ from gpu_constructs.kube.side_files import author, first_line
 from gpu_constructs.output import files
 from gpu_constructs.output.layout import HEADER
 from gpu_constructs.tree.manifest import Manifest
+from refusals import problems
+from tables import cases
 
 WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x"}}
 
@@ -52,9 +54,7 @@ def texts(folder):
 
 
 def problems_of(*apps, **options):
-    with pytest.raises(SynthesisError) as refused:
-        synthesize(*apps, **options)
-    return refused.value.problems
+    return problems(synthesize, *apps, **options)
 
 
 @pytest.fixture
@@ -157,9 +157,7 @@ def test_a_name_that_no_first_line_can_carry_is_refused(dist, program):
 # Symbolic links.
 
 
-@pytest.mark.parametrize(
-    ("name", "is_folder"), [("old.k8s.yaml", False), ("needs-crds/old.k8s.yaml", True), ("helm-values/a.yaml", False)]
-)
+@cases
 def test_files_behind_a_link_are_not_removed(tmp_path, dist, name, is_folder):
     behind = tmp_path / "behind"
     behind.mkdir()

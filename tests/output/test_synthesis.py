@@ -26,6 +26,7 @@ from gpu_constructs.facts.provided import Provided
 from gpu_constructs.output import rendering
 from gpu_constructs.output.layout import HEADER
 from gpu_constructs.tree.manifest import Manifest
+from refusals import problems
 from tables import beside
 
 
@@ -76,9 +77,7 @@ def kinds(file):
 
 
 def problems_of(*apps):
-    with pytest.raises(SynthesisError) as refused:
-        synthesize(*apps)
-    return refused.value.problems
+    return problems(synthesize, *apps)
 
 
 @pytest.fixture

@@ -168,9 +168,7 @@ def test_a_gpu_lost_before_the_start_does_not_affect_the_limits_of_others(node: 
     agent.terminate()
 
 
-@pytest.mark.parametrize(
-    ("mood", "said"), [("dead", "Failed to initialize NVML: Unknown Error"), ("hang", "no answer")]
-)
+@cases
 def test_an_agent_whose_nvidia_smi_stops_working_ends_for_a_new_container(node: Node, mood: str, said: str) -> None:
     node.gpu()
     times = {"START_TIMEOUT_SECONDS": "2", "RETRY_SECONDS": "1", "COMMAND_TIMEOUT_SECONDS": "1"}

@@ -13,6 +13,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.kube.pod_specs import pod_specs
 from recipe_objects import Recipe
+from tables import cases
 
 APIS = ["Job", "PyTorchJob", "TrainJob"]
 OPERATORS = ["PyTorchJob", "TrainJob"]
@@ -76,9 +77,7 @@ def test_several_nodes_without_a_queue_warn(api):
         chart_with(api=api, num_nodes=3, pod=TrainingPod(script="print()", gpus=2))
 
 
-@pytest.mark.parametrize(
-    "given", [{"num_nodes": 1}, {"num_nodes": 2, "suspend": True}, {"num_nodes": 2, "labels": QUEUED}]
-)
+@cases
 def test_one_node_or_a_queue_does_not_warn(given):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

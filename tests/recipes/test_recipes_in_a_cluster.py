@@ -32,7 +32,7 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs.recipes.katib_experiment import COLLECTOR_INJECTION
-from tables import beside
+from tables import beside, cases
 
 BOARD = "NVIDIA GeForce RTX 5070 Ti"
 BUDGET = {"gpus": GpuRequest(vram="6Gi", products=[BOARD])}
@@ -97,9 +97,7 @@ def test_an_image_that_runs_as_root_is_rejected_in_a_restricted_namespace(tmp_pa
         synthesize(app_with(tmp_path, make, "restricted", Kubernetes(), Sharing.none()))
 
 
-@pytest.mark.parametrize(
-    ("recipe", "path"), [("ollama", "/data"), ("vllm", "/data"), ("comfyui", "/root"), ("plex", "/config")]
-)
+@cases
 def test_a_server_accepts_another_disk_mounts_and_variables(recipe, path, chart, objects):
     more = {"ollama": (Ollama, {}), "vllm": (Vllm, {"model": "a/b"}), "comfyui": (ComfyUI, KNOWN), "plex": (Plex, {})}[
         recipe

@@ -80,9 +80,7 @@ def test_install_extensions_are_refused_with_the_keywords_for_them():
     )
 
 
-@pytest.mark.parametrize(
-    "image", ["ghcr.io/siderolabs/installer:v1.12.11", f"factory.talos.dev/metal-installer/{'0' * 64}:v1.12.11"]
-)
+@cases
 def test_an_installer_without_the_extensions_is_refused(image):
     expected = (
         f"must be an installer with this node's extensions, schematic {ID}, got {image!r}. Leave it out, or register "

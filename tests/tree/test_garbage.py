@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from gpu_constructs.tree.garbage import collected_rarely
+from tables import cases
 
 
 @pytest.fixture
@@ -16,9 +17,7 @@ def threshold():
     gc.set_threshold(*before)
 
 
-@pytest.mark.parametrize(
-    ("given", "meanwhile"), [(700, 100_000), (0, 0), (200_000, 200_000)], ids=["the default", "off", "rarer still"]
-)
+@cases
 @pytest.mark.usefixtures("threshold")
 def test_collections_are_rarer_and_then_as_before(given, meanwhile):
     gc.set_threshold(given, 10, 10)

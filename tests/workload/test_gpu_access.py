@@ -26,7 +26,7 @@ from gpu_constructs import (
     synthesize,
 )
 from imports.org.kubeflow import Notebook, NotebookSpec, NotebookSpecTemplate
-from refusals import check_refusals
+from refusals import check_refusals, problems
 from tables import beside, cases
 
 GPU = "nvidia.com/gpu"
@@ -324,9 +324,7 @@ def test_synth_reports_a_conflict_of_with_and_its_line(app, chart):
     target = raw(chart, deployment_with(env=VISIBLE))
     line = inspect.currentframe().f_lineno + 1
     target.with_(GpuAccess(count=1))
-    with pytest.raises(SynthesisError) as refusal:
-        synthesize(app)
-    assert refusal.value.problems == [
+    assert problems(synthesize, app) == [
         f"gpu/app: GpuAccess at test_gpu_access.py:{line}: container 'main' must not set NVIDIA_VISIBLE_DEVICES, got "
         "'all': it overrides the allocated GPU, and 'all' shows every GPU of the node. Remove it, or set "
         "visible_devices='unmanaged'"
@@ -531,9 +529,7 @@ def test_a_patch_that_removes_a_gpu_field_is_reported():
         chart = Chart(app, "gpu")
         raw(chart, DEPLOYMENT).with_(GpuAccess())
         ApiObject.of(chart.node.find_child("app")).add_json_patch(patch)
-        with pytest.raises(SynthesisError) as refused:
-            synthesize(app)
-        (said,) = refused.value.problems
+        (said,) = problems(synthesize, app)
         assert said.startswith(f"gpu/app: {problem}")
 
 

@@ -1,7 +1,5 @@
 import warnings
 
-import pytest
-
 from gpu_constructs import GpuRequest
 from gpu_constructs.catalog.gpu_models import GPU_MODELS, known_board, product_label
 from refusals import check_refusals
@@ -19,9 +17,7 @@ def test_budgets_become_annotations(wishes, annotations):
     assert GpuRequest(**wishes).annotations == annotations
 
 
-@pytest.mark.parametrize(
-    ("quantity", "mebibytes"), [("12Gi", 12288), ("12G", 11445), ("1k", 1), ("16303Mi", 16303), ("0.5Gi", 512)]
-)
+@cases
 def test_memory_is_rounded_up_to_mebibytes(quantity, mebibytes):
     assert GpuRequest(min_vram=quantity).min_mib == mebibytes
 
@@ -44,9 +40,7 @@ def test_requests_that_no_board_can_satisfy_are_rejected(rows):
     check_refusals(GpuRequest, rows)
 
 
-@pytest.mark.parametrize(
-    ("product", "near"), [("NVIDIA H200 141GB", None), ("NVIDIA A100", "(did you mean 'NVIDIA A100-"), ("zzz", "")]
-)
+@cases
 def test_the_warning_for_an_unknown_board_names_the_nearest_ones(product, near):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
