@@ -144,8 +144,8 @@ def seconds(what: str, count: int, folder: str) -> float:
     return time.perf_counter() - start
 
 
-def native(count: int, folder: str) -> float:
-    """The same by cdk8s without a bridge: JavaScript, with the packages that the Python ones carry."""
+def unpack_javascript(folder: str) -> None:
+    """Write the packages that the Python ones carry to ``node_modules`` in a folder."""
     modules = Path(folder, "node_modules")
     for package in ("cdk8s", "constructs"):
         (archive,) = (file for file in files(f"{package}._jsii").iterdir() if file.name.endswith(".tgz"))
@@ -153,6 +153,11 @@ def native(count: int, folder: str) -> float:
             packed.extractall(folder, filter="data")
         modules.mkdir(exist_ok=True)
         Path(folder, "package").rename(modules / package)
+
+
+def native(count: int, folder: str) -> float:
+    """The same by cdk8s without a bridge: JavaScript."""
+    unpack_javascript(folder)
     script = Path(folder, "native.js")
     script.write_text(_NATIVE)
     node = os.environ.get("JSII_NODE", "node")
@@ -164,11 +169,6 @@ def measured(what: str, count: int) -> float:
     """Return the seconds of one measurement in a process of its own."""
     command = [sys.executable, __file__, "--one", what, "--count", str(count)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
-
-
-def ratio(a: str, b: str, count: int, rounds: int) -> float:
-    """Return the median of a/b over pairs taken one after the other."""
-    return statistics.median(measured(a, count) / measured(b, count) for _ in range(rounds))
 
 
 def main() -> None:

@@ -2,6 +2,7 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 
@@ -88,3 +89,9 @@ def test_a_rare_method_is_compiled_at_its_first_call():
     after = {name: vars(base)[name] for name in before}
     assert all(after[name] is not before[name] for name in before)
     assert [one.__qualname__ for one in after.values()] == [one.__qualname__ for one in before.values()]
+
+
+@pytest.mark.parametrize("use", ["fullmatch('AB')['second']", "match('c')", "sub('-', 'xaby')", "pattern", "groups"])
+def test_a_late_expression_gives_what_the_standard_library_gives(use):
+    given = {"a": records.regex(r"a(?P<second>b)?", re.IGNORECASE), "b": re.compile(r"a(?P<second>b)?", re.IGNORECASE)}
+    assert eval(f"a.{use}", given) == eval(f"b.{use}", given)

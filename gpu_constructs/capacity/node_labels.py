@@ -13,7 +13,6 @@ from gpu_constructs.catalog.nfd_labels import NfdLabels
 from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import GPU_PCI_PRESENT, GPU_PRESENT, HOSTNAME
-from gpu_constructs.patterns import regex
 
 MigStrategy = Literal["none", "single", "mixed"]
 
@@ -33,7 +32,7 @@ _COMPUTE: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("Blackwell", r"G?B300", (10, 3)),
     ("Blackwell", r"GeForce|RTX", (12, 0)),
 )
-_OF_SHARING = regex(
+_OF_SHARING = fields.regex(
     r"nvidia\.com/(?:gpu\.(?:count|memory|product|replicas|sharing-strategy)|mig-.*|mig\.strategy|mps\.capable)\Z"
 )
 

@@ -18,8 +18,7 @@ from gpu_constructs.capacity.planned import NodeOffer
 from gpu_constructs.facts.readable import mapping, members
 from gpu_constructs.kube.labels import is_known_once_a_node_runs
 from gpu_constructs.kube.placement import HOSTNAME
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 NODE_NAME = "field metadata.name"
 """Key of a rule that checks the name of the node instead of a label. No label has this key, because it has a space."""

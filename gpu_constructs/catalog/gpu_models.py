@@ -12,12 +12,10 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gpu_constructs.patterns import regex
-
 _MPS_CLIENTS = 48
 _MPS_CLIENTS_OF = {"Maxwell": 16, "Pascal": 16, "Volta": 16}
 # Characters that GPU Feature Discovery removes from the name of a board for its label.
-_NOT_IN_LABELS = regex(r"[^A-Za-z0-9-_. ]")
+_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
 
 
 def mps_clients(architecture: str) -> int:

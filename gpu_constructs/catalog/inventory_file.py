@@ -14,11 +14,10 @@ from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.located_yaml import Dialect, Refused, Value
-from gpu_constructs.patterns import regex
 
 _Inventory = TypeVar("_Inventory")
 
-_WHOLE_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)\Z")
+_WHOLE_NUMBER = fields.regex(r"-?(?:0|[1-9][0-9]*)\Z")
 _STRATEGIES: Mapping[str, Callable[..., Sharing]] = {
     "none": Sharing.none,
     "time-slicing": Sharing.time_slicing,

@@ -18,8 +18,7 @@ from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, normal_profile, re
 from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube.placement import Taint
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 _Node = TypeVar("_Node")
 

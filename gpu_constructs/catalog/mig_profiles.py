@@ -12,7 +12,6 @@ from types import MappingProxyType
 from gpu_constructs.catalog.gpu_models import GPU_MODELS
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
 
 # Memory sizes of all profiles in GB, by number of compute slices: NVIDIA/mig-parted@v0.9.1, deployments/ and the
 # profiles in its code.
@@ -81,8 +80,8 @@ _DEVICE_MIB: Mapping[tuple[str, str], tuple[int | None, ...]] = {
     ("Blackwell", "7g.186gb"): (20480, 46592, 46592, None, None, None),
 }
 
-_SIZE = regex(r"[0-9]g\.[0-9]+gb")
-_ATTRIBUTES = regex(r"([0-9]g\.[0-9]+gb)((?:[+.-](?:me\.all|me|gfx))*)\Z")
+_SIZE = fields.regex(r"[0-9]g\.[0-9]+gb")
+_ATTRIBUTES = fields.regex(r"([0-9]g\.[0-9]+gb)((?:[+.-](?:me\.all|me|gfx))*)\Z")
 
 
 def require_mig_profile(field: str, got: str) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpu_constructs.patterns import regex
-
-_SIZE = regex(r"(?<![a-z0-9.])(?:([0-9]{1,3})x)?([0-9]{1,4}(?:\.[0-9]{1,2})?)b(?![a-z0-9])")
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:([0-9]{1,3})x)?([0-9]{1,4}(?:\.[0-9]{1,2})?)b(?![a-z0-9])")
 _LEAST_OF_ROUNDED = 0.93
 """Smallest ratio between the real number of weights and the rounded number in the name of a model.
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from gpu_constructs.patterns import regex
-
 Config = Mapping[str, Any]
 
 DOMAIN = "feature.node.kubernetes.io/"
@@ -33,11 +31,11 @@ _NAMES: Mapping[str, Sequence[str]] = {
 """Names of labels by feature source of Node Feature Discovery. The label in the cluster is ``<source>-<name>``."""
 
 _KERNEL_OPTIONS = ("NO_HZ", "NO_HZ_IDLE", "NO_HZ_FULL", "PREEMPT")
-_WILDCARD = regex(r"[*?[]")
-_CONTROL = regex(r"{{-?\s*(range|if|else|with|end|break|continue|/\*|\$\w+\s*:?=)[^}]*}}")
+_WILDCARD = re.compile(r"[*?[]")
+_CONTROL = re.compile(r"{{-?\s*(range|if|else|with|end|break|continue|/\*|\$\w+\s*:?=)[^}]*}}")
 """Actions of a template that insert no text."""
 
-_VALUE = regex(r"{{[^}]*}}")
+_VALUE = re.compile(r"{{[^}]*}}")
 _STATIC_RULES = ("rdma.available", "rdma.capable")
 
 

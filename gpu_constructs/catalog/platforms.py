@@ -14,8 +14,7 @@ from typing import ClassVar, Literal, NamedTuple
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES, rows
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, placement
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 RuntimeMode = Literal["legacy", "cdi"]
 MachineConfigShape = Literal["v1alpha1", "multi-document"]

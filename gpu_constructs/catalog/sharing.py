@@ -12,8 +12,7 @@ from typing import Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors, warn
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 GPU = "nvidia.com/gpu"
 """Extended resource of whole GPUs, and of MIG devices with the MIG strategy ``single``."""

@@ -12,7 +12,6 @@ from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.readable import Manifest, is_gpu_name, quantity
 from gpu_constructs.kube import fields, kinds, pod_specs
-from gpu_constructs.patterns import regex
 
 _ANYWHERE = frozenset({"limits", "requests"})
 # maxLimitRequestRatio of a LimitRange is a ratio of two amounts, so it has no unit.
@@ -30,12 +29,12 @@ _DEEPEST = 60
 # kubernetes/kubernetes@v1.34.1:pkg/apis/core/helper/helpers.go (IsStandardContainerResourceName)
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
-_COUNTED = regex(r"\A(?:requests|limits)\.")
+_COUNTED = fields.regex(r"\A(?:requests|limits)\.")
 
 _NVIDIA = "nvidia.com/"
-_WITHOUT_SLASH = regex(r"nvidia(?:[-_.]?com)?[-_.]+")
-_SHARED = regex(r"(?:gpus?share?d?|sharedgpus?)\Z")
-_MIG = regex(r"(?:mig)?(?:([1-7])c)?([1-7])g([0-9]+)gb((?:me|all|gfx)*)(?:shared)?\Z")
+_WITHOUT_SLASH = fields.regex(r"nvidia(?:[-_.]?com)?[-_.]+")
+_SHARED = fields.regex(r"(?:gpus?share?d?|sharedgpus?)\Z")
+_MIG = fields.regex(r"(?:mig)?(?:([1-7])c)?([1-7])g([0-9]+)gb((?:me|all|gfx)*)(?:shared)?\Z")
 
 
 class _Amount(NamedTuple):

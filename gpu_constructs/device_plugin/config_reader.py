@@ -24,7 +24,6 @@ from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import durations, fields
 from gpu_constructs.kube.located_yaml import Dialect, Refused, Value, key_in_words, line_of
-from gpu_constructs.patterns import regex
 
 _Config = TypeVar("_Config")
 
@@ -42,10 +41,10 @@ _IGNORED = {
     "rename": "the plugin warns about it and ignores it. Delete it, or use renameByDefault",
     "devices": "the plugin warns about it, and shares all devices in the same way. Delete it",
 }
-_INDENT = regex(r"^[ \t]+(?=[^\s#])", re.MULTILINE)
-_DIRECTIVE = regex(r"^%", re.MULTILINE)
-_GLUED_COLON = regex(r":[,\[\]{}]")
-_ESCAPED_SLASH = regex(r"(?<!\\)(?:\\\\)*\\/")
+_INDENT = fields.regex(r"^[ \t]+(?=[^\s#])", re.MULTILINE)
+_DIRECTIVE = fields.regex(r"^%", re.MULTILINE)
+_GLUED_COLON = fields.regex(r":[,\[\]{}]")
+_ESCAPED_SLASH = fields.regex(r"(?<!\\)(?:\\\\)*\\/")
 
 
 # --- text ------------------------------------------------------------------------------------------------------

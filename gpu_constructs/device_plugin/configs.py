@@ -12,8 +12,7 @@ from gpu_constructs.device_plugin.config import Flags, PluginConfig
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.facts.provided import GpuOffer, placement_of
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
 """Node label whose value is the name of the configuration for the node. The administrator of the cluster sets it."""

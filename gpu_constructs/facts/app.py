@@ -38,8 +38,7 @@ from gpu_constructs.kube.pod_specs import (
     node_labels_required,
     pod_spec_paths,
 )
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 _CDI = regex(r"cdi-(?:cri|annotations)")
 

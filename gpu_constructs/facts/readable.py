@@ -8,15 +8,14 @@ from typing import Any
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, kinds, pod_specs
-from gpu_constructs.patterns import regex
 
 Manifest = Mapping[str, Any]
 
-_GPU = regex(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
-_NUMBER = regex(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]+))?\Z")
+_GPU = fields.regex(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
+_NUMBER = fields.regex(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]+))?\Z")
 # The largest amount in Kubernetes.
 _MOST = Decimal(2**63 - 1)
-_PERCENT = regex(r"([0-9]{1,9})%\Z")
+_PERCENT = fields.regex(r"([0-9]{1,9})%\Z")
 _LONGEST_SHOWN = 60
 
 # Keys whose value has the same type in all objects that the rules read.

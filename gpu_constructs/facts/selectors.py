@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpu_constructs.patterns import regex
+from gpu_constructs.records import regex
 
 Manifest = Mapping[str, Any]
 Selectors = Sequence[Manifest]

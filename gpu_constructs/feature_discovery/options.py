@@ -12,8 +12,7 @@ from gpu_constructs.errors import GpuConstructsError, refuse_if, then
 from gpu_constructs.kube import container_security, credentials, durations, env, fields, tables, update_strategy
 from gpu_constructs.kube.pods import keys_among, pod_annotations, pod_labels
 from gpu_constructs.kube.resources import Resources, container_resources
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 LONGEST_SUFFIX = "-topology-updater"
 

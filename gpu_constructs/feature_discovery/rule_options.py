@@ -14,8 +14,7 @@ from gpu_constructs.catalog import nfd_labels
 from gpu_constructs.errors import refuse_if
 from gpu_constructs.kube import fields, tables
 from gpu_constructs.kube.placement import Taint
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 _NUMBER = regex(r"[-+]?[0-9]+\Z")
 _VERSION = regex(r"v?[0-9]+(\.[0-9]+){0,2}([-+][-+.0-9A-Za-z]+)?\Z")

@@ -8,9 +8,8 @@ from fnmatch import fnmatchcase
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.fleet.cluster import Cluster
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
 
-_SHARD = regex(r"([0-9]{1,5})/([0-9]{1,5})\Z")
+_SHARD = fields.regex(r"([0-9]{1,5})/([0-9]{1,5})\Z")
 
 
 def selected(clusters: Sequence[Cluster], only: Sequence[str], shard: str | None) -> list[Cluster]:

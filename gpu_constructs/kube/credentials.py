@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
 
 # --- names ----------------------------------------------------------------------------------------------------
 
@@ -23,13 +22,13 @@ from gpu_constructs.patterns import regex
 _SECRET_OF = "ACCESS|API|APP|AUTH|CLIENT|CONSUMER|COOKIE|HMAC|JWT|OAUTH|SESSION|SHARED|SIGNING|WEBHOOK"
 _KEY_OF = "ACCESS|ACCOUNT|API|AUTH|ENCRYPTION|LICENSE|MASTER|PRIVATE|SECRET|SHARED|SIGNING|TLS"
 _PASS_OF = "ADMIN|DB|FTP|MAIL|MONGO|MYSQL|PG|POSTGRES|PROXY|RABBITMQ|REDIS|ROOT|SMTP|USER"
-_PASSWORD = regex(rf"PASSWORD|PASSWD|PASSPHRASE|REQUIREPASS|(?:^|_)(?:{_PASS_OF})_(?:PASS|PWD)")
-_NAME = regex(
+_PASSWORD = fields.regex(rf"PASSWORD|PASSWD|PASSPHRASE|REQUIREPASS|(?:^|_)(?:{_PASS_OF})_(?:PASS|PWD)")
+_NAME = fields.regex(
     rf"(?:{_PASSWORD.pattern}|(?:^|_)TOKEN|^SECRET|(?:{_SECRET_OF})_?SECRET|(?:^|_|{_KEY_OF})(?:{_KEY_OF})_?KEY"
     r"|(?:^|_)CREDENTIALS?|^PLEX_CLAIM)(?:_?[0-9]+)?\Z"
 )
 # Tokens of a language model's vocabulary.
-_VOCABULARY = regex(
+_VOCABULARY = fields.regex(
     r"(?:^|_)(?:AUDIO|BEGIN|BOS|CLASS|CLS|END|EOS|IMAGE|INITIALIZER|INSTANCE|MASK|MODIFIER|PAD|PADDING|PLACEHOLDER|SEP"
     r"|SPECIAL|START|STOP|TRIGGER|UNK|UNKNOWN|VIDEO)_TOKEN\Z"
 )
@@ -65,18 +64,20 @@ _FORMATS = (
     ("a Stripe key", "sk_live_", r"[A-Za-z0-9]{20,}"),
     ("a Tailscale key", "tskey-", r"[a-z]{1,20}-[A-Za-z0-9-]{10,}"),
 )
-_FORMS = tuple((kind, start, regex(re.escape(start) + rest)) for kind, start, rest in _FORMATS)
+_FORMS = tuple((kind, start, fields.regex(re.escape(start) + rest)) for kind, start, rest in _FORMATS)
 # A match of these formats without a digit is an ordinary word.
 _WORDY = ("an Anthropic, OpenAI or OpenRouter key", "a bearer token")
-_MASK = regex("x{8}|X{8}")
-_USERINFO = regex(r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/@:\"']*:([^\s/@\"']+)@")
-_IN_QUERY = regex(r"[?&]([A-Za-z][A-Za-z0-9_.-]*)=([^&\s\"'#]+)")
-_ASSIGNED = regex(r"-{0,2}([A-Za-z][A-Za-z0-9_.-]*)=([^\n]*)\Z")
-_FLAG = regex(r"--?([A-Za-z][A-Za-z0-9_.-]*)\Z")
-_REFERENCE = regex(r"\$\([^)]{1,99}\)|\$\{[^}]{1,99}\}|\{\{.{1,99}\}\}|\A(?:\$\w+|<[^<>]*>|\[[^\[\]]*\])\Z", re.DOTALL)
-_NUMBER = regex(r"[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?[A-Za-z%]{0,2}")
+_MASK = fields.regex("x{8}|X{8}")
+_USERINFO = fields.regex(r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/@:\"']*:([^\s/@\"']+)@")
+_IN_QUERY = fields.regex(r"[?&]([A-Za-z][A-Za-z0-9_.-]*)=([^&\s\"'#]+)")
+_ASSIGNED = fields.regex(r"-{0,2}([A-Za-z][A-Za-z0-9_.-]*)=([^\n]*)\Z")
+_FLAG = fields.regex(r"--?([A-Za-z][A-Za-z0-9_.-]*)\Z")
+_REFERENCE = fields.regex(
+    r"\$\([^)]{1,99}\)|\$\{[^}]{1,99}\}|\{\{.{1,99}\}\}|\A(?:\$\w+|<[^<>]*>|\[[^\[\]]*\])\Z", re.DOTALL
+)
+_NUMBER = fields.regex(r"[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?[A-Za-z%]{0,2}")
 # A path, a URL, a reference, a filename, the name of a variable, a mask, or an instruction to the reader.
-_NO_SECRET = regex(
+_NO_SECRET = fields.regex(
     r"(?:\.{0,2}|~|[A-Za-z]:)[/\\][\w./\\ @~-]*|[A-Za-z][A-Za-z0-9+.-]*://.*|(?:arn|env|file|op|secret|ssm|vault):.*"
     r"|[\w./-]+\.(?:crt|env|json|key|pem|pub|ya?ml)|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
     r"|(?:[A-Za-z]{1,6}[-_])?[*xX.-]+|(?:insert|replace|your)[-_ ].*",

@@ -6,7 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from gpu_constructs.errors import refuse_if
-from gpu_constructs.patterns import regex
+from gpu_constructs.records import regex
 
 LONGEST = timedelta(microseconds=2**63 // 1000)
 """Longest duration in Go, 292 years. Go stores a duration as a signed 64-bit number of nanoseconds."""

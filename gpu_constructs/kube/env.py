@@ -8,8 +8,7 @@ from typing import Any, Protocol
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors
 from gpu_constructs.kube import credentials, fields, references
 from gpu_constructs.kube.references import NamedObject
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, then
 from gpu_constructs.errors import did_you_mean as did_you_mean
-from gpu_constructs.patterns import regex
 from gpu_constructs.records import dataclass
+from gpu_constructs.records import regex as regex
 
 _DNS_LABEL = regex(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _QUALIFIED_NAME = regex(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")

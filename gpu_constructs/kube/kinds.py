@@ -11,7 +11,6 @@ from typing import Any
 
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.pod_specs import pod_specs
-from gpu_constructs.patterns import regex
 
 NAMESPACES_OF_EVERY_CLUSTER = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that Kubernetes creates. An app must not emit a manifest for them, because it would change their owner."""
@@ -105,7 +104,7 @@ def identity_of(manifest: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 Object = dict[str, Any]
 
-_QUANTITY = regex(r"(-?[0-9]+(?:\.[0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|)\Z")
+_QUANTITY = fields.regex(r"(-?[0-9]+(?:\.[0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|)\Z")
 _DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 

@@ -20,8 +20,7 @@ import yaml
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 _Made = TypeVar("_Made")
 

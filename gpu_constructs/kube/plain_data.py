@@ -10,8 +10,7 @@ from typing import Any
 
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 _LARGEST = 2**53
 """Largest whole number that is exact in JavaScript and in other programs with floating-point numbers."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import marshal
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,10 +34,8 @@ def table(package: str, name: str) -> Any:
     content = yaml.load(text, Loader=_LOADER)
     with suppress(OSError, ValueError):
         if not sys.dont_write_bytecode:
-            # Another process never sees a part of the file.
-            written = compiled.with_suffix(f".{os.getpid()}")
-            written.write_bytes(key + marshal.dumps(content))
-            written.replace(compiled)
+            # Another process that sees a part of the file reads the YAML again.
+            compiled.write_bytes(key + marshal.dumps(content))
     return content
 
 

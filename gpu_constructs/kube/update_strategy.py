@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 _PERCENT = regex(r"(100|[1-9]?[0-9])%\Z")
 

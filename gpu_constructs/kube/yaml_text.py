@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from gpu_constructs.patterns import regex
+from gpu_constructs.records import regex
 
 # Texts without quotes. No YAML reader takes them for a number, a date, a boolean or null. PyYAML does not quote 0e10.
 _PLAIN = regex(r"[A-Za-z/][A-Za-z0-9_/.-]*\Z")

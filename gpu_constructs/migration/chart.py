@@ -15,8 +15,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.migration.chart_values import Key, Values
 from gpu_constructs.migration.converters import CONVERTERS, EACH, Converter, resources
 from gpu_constructs.migration.problems import Problems
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 _Made = TypeVar("_Made")
 

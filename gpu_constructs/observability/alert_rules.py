@@ -13,7 +13,6 @@ from gpu_constructs.kube.tables import table
 from gpu_constructs.observability.alert_thresholds import AlertThresholds, prometheus_duration, seconds
 from gpu_constructs.observability.gpu_series import GpuSeries, KeepsPowerLimits
 from gpu_constructs.observability.terms import NoAnswer, Terms
-from gpu_constructs.patterns import regex
 
 Severity = Literal["critical", "warning", "info"]
 
@@ -31,9 +30,9 @@ _RATE_SECONDS = 300
 _SLACK_SECONDS = 240
 _DRIFT = "GpuPowerLimitDrift"
 
-_SPECIAL = regex(r"([\\.^$*+?()\[\]{}|])")
+_SPECIAL = re.compile(r"([\\.^$*+?()\[\]{}|])")
 # One part of a shell pattern: a set of letters, or one letter. A closing bracket at the start of a set belongs to it.
-_PART = regex(r"\[(?:([!^])|(?![!^]))(.[^]]*)\]|(.)", re.DOTALL)
+_PART = re.compile(r"\[(?:([!^])|(?![!^]))(.[^]]*)\]|(.)", re.DOTALL)
 
 
 class Options(NamedTuple):

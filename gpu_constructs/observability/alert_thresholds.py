@@ -10,8 +10,7 @@ from typing import ClassVar
 
 from gpu_constructs.errors import refuse_if
 from gpu_constructs.kube import durations, fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 Duration = int | str
 """A time: seconds as an int, or a text such as ``90s`` or ``1h30m``."""

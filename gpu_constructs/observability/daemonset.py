@@ -20,8 +20,7 @@ from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series
 from gpu_constructs.observability.metrics import Metric
 from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
 from gpu_constructs.observability.web_config import Volumes
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 METRICS_KEY = "metrics.csv"
 """Key of the ConfigMap whose value is the CSV with the list of metrics."""

@@ -15,15 +15,14 @@ from gpu_constructs.observability.alert_rules import DEVICE_PLUGIN, Options, Sev
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
 from gpu_constructs.observability.gpu_series import GpuExporter, KeepsPowerLimits, gpu_exporter
 from gpu_constructs.observability.scrape import check_re2
-from gpu_constructs.patterns import regex
 from gpu_constructs.tree.construct import GpuObject, checked
 from gpu_constructs.tree.manifest import Manifest
 
 _API_VERSIONS = {"PrometheusRule": "monitoring.coreos.com/v1", "VMRule": "operator.victoriametrics.com/v1beta1"}
 _DEFAULT_THRESHOLDS = AlertThresholds()
-_ALERT_LABEL = regex(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
+_ALERT_LABEL = fields.regex(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
 # Prometheus treats braces as a template. Blanks and quotes would end the link where people read the alert.
-_ADDRESS = regex(r"https?://[^\s/?#{}<>\"'`\\]+[^\s#{}<>\"'`\\]*\Z")
+_ADDRESS = fields.regex(r"https?://[^\s/?#{}<>\"'`\\]+[^\s#{}<>\"'`\\]*\Z")
 
 
 class GpuAlerts(GpuObject):

@@ -14,12 +14,11 @@ from gpu_constructs.kube.config_map import config_map
 from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.observability.gpu_series import GpuExporter, gpu_exporter
-from gpu_constructs.patterns import regex
 from gpu_constructs.tree.construct import GpuObject, checked
 from gpu_constructs.tree.manifest import Manifest
 
-_UID = regex(r"[A-Za-z0-9_-]{1,40}\Z")
-_REFRESH = regex(r"([1-9][0-9]*(s|m|h|d))?\Z")
+_UID = fields.regex(r"[A-Za-z0-9_-]{1,40}\Z")
+_REFRESH = fields.regex(r"([1-9][0-9]*(s|m|h|d))?\Z")
 _USUAL_NAMES = ("dcgm-exporter", "nvidia-gpu-exporter")
 _SIDECAR_LABELS = {"grafana_dashboard": "1"}
 

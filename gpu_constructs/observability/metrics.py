@@ -14,8 +14,7 @@ from gpu_constructs.catalog.versions import comparable
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, warn
 from gpu_constructs.kube import fields, tables
 from gpu_constructs.observability.exporter_options import MetricsConfigMap
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 MetricType = Literal["gauge", "counter", "label"]
 

@@ -13,7 +13,6 @@ from gpu_constructs.kube.resources import Resources
 from gpu_constructs.observability.exporter import LONGEST_NAME as LONGEST_NAME
 from gpu_constructs.observability.exporter import Exporter, Manifests, Program, daemonset, found_by, probes
 from gpu_constructs.observability.nvidia_smi_fields import Backend
-from gpu_constructs.patterns import regex
 
 NAME = "nvidia-gpu-exporter"
 DEFAULT_NAMESPACE = "gpu-monitoring"
@@ -34,8 +33,8 @@ WRITE_TIMEOUT_SECONDS = 15
 RUNS_AT_START = 3
 """Number of calls of nvidia-smi before the exporter serves metrics: the fields, their units, and the driver version."""
 
-_CLEAN_PATH = regex(r"(/(?!\.{1,2}(?:/|\Z))[^/\s{}%?#]+)+\Z")
-_OWN_PATHS = regex(r"/-/(healthy|ready)\Z|/debug/pprof(/|\Z)")
+_CLEAN_PATH = fields.regex(r"(/(?!\.{1,2}(?:/|\Z))[^/\s{}%?#]+)+\Z")
+_OWN_PATHS = fields.regex(r"/-/(healthy|ready)\Z|/debug/pprof(/|\Z)")
 
 NVIDIA_GPU_EXPORTER = Program(
     name=NAME,

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 ScrapeKind = Literal["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape", "annotations", "none"]
 

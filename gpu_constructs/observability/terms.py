@@ -21,7 +21,7 @@ from copy import copy
 from typing import Any
 
 from gpu_constructs.observability.gpu_series import GpuSeries, Query
-from gpu_constructs.patterns import regex
+from gpu_constructs.records import regex
 
 _NAME = regex(r"<([A-Za-z][\w.]*)>")
 

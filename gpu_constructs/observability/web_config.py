@@ -11,8 +11,7 @@ from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.config_map import config_map, sha256
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.yaml_text import yaml_text
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 
 Volumes = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 """Source and mount of each volume in a pod, by name of the volume."""

@@ -10,13 +10,12 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, labels, pods
 from gpu_constructs.kube.config_map import SCRIPT_MODE, config_map, sha256, shell_script
 from gpu_constructs.kube.container_security import POD, container_security
-from gpu_constructs.patterns import regex
 
 Strategy = Literal["markers", "stage"]
 
 DEFAULT_STAGE_DIR = "/var/lib/gpu-constructs/driver"
-_MODULE = regex(r"[A-Za-z0-9_]+\Z")
-_PATH = regex(r"(/(?!\.{1,2}(/|\Z))[A-Za-z0-9._-]+)+\Z")
+_MODULE = fields.regex(r"[A-Za-z0-9_]+\Z")
+_PATH = fields.regex(r"(/(?!\.{1,2}(/|\Z))[A-Za-z0-9._-]+)+\Z")
 _NOEXEC = ("/run", "/var/run")
 _TAKEN = ("/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet", "/var/log")
 _FILES = {"source_lib_dir": "libnvidia-ml.so.1", "source_bin_dir": "nvidia-smi"}

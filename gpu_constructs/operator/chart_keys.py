@@ -13,10 +13,9 @@ from gpu_constructs.kube.plain_data import Shapes, shown
 from gpu_constructs.kube.tables import table
 from gpu_constructs.migration.chart_values import PARENT, Key, is_parent_of, nearest
 from gpu_constructs.operator.values import NFD
-from gpu_constructs.patterns import regex
 
 _RELEASES = tuple(GPU_OPERATOR)
-_LIMITED = regex(r"(.+?)(?: (since|until) (\S+))?")
+_LIMITED = re.compile(r"(.+?)(?: (since|until) (\S+))?")
 _TABLE: Mapping[str, Any] = table(__package__, "chart_keys.yaml")
 
 

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 from gpu_constructs.kube import durations, fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 CHART = "gpu-operator"
 NVIDIA_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"

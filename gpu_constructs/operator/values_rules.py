@@ -18,12 +18,11 @@ from gpu_constructs.errors import GpuConstructsError, did_you_mean, then
 from gpu_constructs.kube import fields, plain_data, tables
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.operator.values import NFD
-from gpu_constructs.patterns import regex
 
 Row = Mapping[str, Any]
 
 _STRATEGY = "DEVICE_LIST_STRATEGY"
-_FLAG = regex(r"--?device-list-strategy[= ]+[\"']?([^\s\"']*)")
+_FLAG = fields.regex(r"--?device-list-strategy[= ]+[\"']?([^\s\"']*)")
 _ENV, _ARGS, _CONFIG = "devicePlugin.env", "devicePlugin.args", "devicePlugin.config"
 _DIRECTORY, _RUNTIME = "hostPaths.driverInstallDir", "operator.runtimeClass"
 _WORKER = f"{NFD}.worker.tolerations"

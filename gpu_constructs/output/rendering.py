@@ -13,8 +13,7 @@ from constructs import Construct, IConstruct, Node
 from jsii.errors import JavaScriptError
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 from gpu_constructs.tree.manifest import Manifest
 
 _RESOLVERS = 3

@@ -9,8 +9,7 @@ from typing import Literal
 
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 OutOfRange = Literal["clamp", "refuse"]
 Target = Literal["uuid", "pci", "index", "name"]

@@ -13,7 +13,6 @@ from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.kube import container, credentials, fields
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.kube.volume import Mountable, VolumeClaim
-from gpu_constructs.patterns import regex
 from gpu_constructs.recipes.http_server import (
     HttpServer,
     VramBudget,
@@ -24,7 +23,7 @@ from gpu_constructs.recipes.http_server import (
     vram_budget,
     with_defaults,
 )
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 from gpu_constructs.tree.construct import checked
 from gpu_constructs.workload.options import WorkloadOptions
 

@@ -13,7 +13,6 @@ from gpu_constructs.cluster.namespace import namespace_in
 from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.annotations import COLLECTOR_INJECTION as COLLECTOR_INJECTION
-from gpu_constructs.patterns import regex
 from gpu_constructs.recipes.katib_parameter import KatibParameter, combinations, require_finite
 from gpu_constructs.recipes.pytorch_training import CONTAINERS, TrainingJob
 from gpu_constructs.recipes.training_pod import TrainingObject, TrainingPod, require_name
@@ -25,8 +24,8 @@ Algorithm = Literal[
 ]
 
 _LONGEST_NAME = 40
-_PLACEHOLDER = regex(r"\$\{trialParameters\.(.+?)\}")
-_NAME = regex(r"[A-Za-z0-9][-A-Za-z0-9_.]*\Z")
+_PLACEHOLDER = fields.regex(r"\$\{trialParameters\.(.+?)\}")
+_NAME = fields.regex(r"[A-Za-z0-9][-A-Za-z0-9_.]*\Z")
 _SHELLS = ("sh", "bash")
 """Names of shells that Katib recognizes as the first word of a command. It does not recognize ``/bin/sh``."""
 

@@ -14,7 +14,6 @@ from gpu_constructs.kube import config_map, durations, env, fields, placement, p
 from gpu_constructs.kube.container import Container, Probe
 from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.resources import Resources
-from gpu_constructs.patterns import regex
 from gpu_constructs.recipes.http_server import (
     HttpServer,
     VramBudget,
@@ -40,8 +39,8 @@ _RESERVED = dict.fromkeys(("HOME", "OLLAMA_HOST", "OLLAMA_MODELS"), "its Service
 _HOST = r"[A-Za-z0-9_][-A-Za-z0-9_.:]{0,349}"
 _NAMESPACE = r"[A-Za-z0-9_][-A-Za-z0-9_]{0,79}"
 _PART = r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,79}"
-_MODEL = regex(rf"(?:(?:{_HOST}/)?{_NAMESPACE}/)?{_PART}(?::{_PART})?\Z")
-_SECONDS = regex(r"-?[0-9]{1,9}\Z")
+_MODEL = fields.regex(rf"(?:(?:{_HOST}/)?{_NAMESPACE}/)?{_PART}(?::{_PART})?\Z")
+_SECONDS = fields.regex(r"-?[0-9]{1,9}\Z")
 
 
 _VARIABLES = {

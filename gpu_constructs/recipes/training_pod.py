@@ -17,9 +17,8 @@ from gpu_constructs.kube.pods import ImagePullPolicy
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.kube.volume import Mountable, Mounts, Volume
-from gpu_constructs.patterns import regex
 from gpu_constructs.recipes.http_server import memory_of_products
-from gpu_constructs.records import dataclass, field
+from gpu_constructs.records import dataclass, field, regex
 from gpu_constructs.tree.construct import GpuObject
 from gpu_constructs.tree.manifest import Manifest
 from gpu_constructs.workload.gpu_allocation import allocation, resource_claim_template

@@ -11,7 +11,6 @@ from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import container, fields, volume
 from gpu_constructs.kube.env import AnyEnvValue
 from gpu_constructs.kube.resources import Resources
-from gpu_constructs.patterns import regex
 from gpu_constructs.recipes.http_server import (
     HttpServer,
     VramBudget,
@@ -54,7 +53,9 @@ _FIXED = {
     "--kv-cache-memory-bytes": "with it, vLLM ignores gpu_memory_utilization",
     "--download-dir": "models must be in HF_HOME on the disk",
 }
-_MODEL = regex(r"(?:[a-z0-9]+://|/)?[A-Za-z0-9][-A-Za-z0-9_.]*(?:/[A-Za-z0-9][-A-Za-z0-9_.]*)*(?::[-A-Za-z0-9_.]+)?\Z")
+_MODEL = fields.regex(
+    r"(?:[a-z0-9]+://|/)?[A-Za-z0-9][-A-Za-z0-9_.]*(?:/[A-Za-z0-9][-A-Za-z0-9_.]*)*(?::[-A-Za-z0-9_.]+)?\Z"
+)
 
 
 class Vllm(HttpServer):

@@ -15,7 +15,6 @@ from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, placement, tables
 from gpu_constructs.kube.plain_data import Shapes, at, below, plain
-from gpu_constructs.patterns import regex
 from gpu_constructs.talos.installer import replacement
 from gpu_constructs.talos.manifests import (
     CRI_CUSTOMIZATION_PATH,
@@ -33,8 +32,8 @@ from gpu_constructs.talos.options import KernelModule, Role, check_node_labels, 
 Deletion = tuple[tuple[str, ...], tuple[str, str] | None]
 """What a patch deletes: the path of the value. For a list item, also the key and the value that identify the item."""
 
-_KIND = regex(r"[A-Z][A-Za-z0-9]*\Z")
-_IMAGE = regex(r"[!-~]+\Z")
+_KIND = fields.regex(r"[A-Z][A-Za-z0-9]*\Z")
+_IMAGE = fields.regex(r"[!-~]+\Z")
 _STOCK_INSTALLER = "ghcr.io/siderolabs/installer"
 _FACTORY = "factory.talos.dev/"
 

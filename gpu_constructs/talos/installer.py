@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Literal
 from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 Branch = Literal["production", "lts"]
 KernelModuleType = Literal["open", "proprietary"]

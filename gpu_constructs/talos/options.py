@@ -9,8 +9,7 @@ from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import Taint
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 Role = Literal["worker", "controlplane"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from jsii._kernel import types
 
-from gpu_constructs.patterns import regex
+from gpu_constructs.records import regex
 
 RELEASES = {"constructs": "10.8.1", "cdk8s": "2.70.115"}
 """Releases of the libraries that the model describes."""

@@ -31,11 +31,10 @@ from gpu_constructs.errors import (
 )
 from gpu_constructs.kube import fields
 from gpu_constructs.migration.problems import ValuesFile
-from gpu_constructs.patterns import regex
 from gpu_constructs.tree.held_apps import hold
 
-_ATTRIBUTES = regex(r"Attributes:\n(.*)", re.DOTALL)
-_SECTION_AFTER_ARGUMENTS = regex(r"\n *(?=\n *(?:Raises|Returns|Source):)|(?=\s*\Z)")
+_ATTRIBUTES = fields.regex(r"Attributes:\n(.*)", re.DOTALL)
+_SECTION_AFTER_ARGUMENTS = fields.regex(r"\n *(?=\n *(?:Raises|Returns|Source):)|(?=\s*\Z)")
 
 
 @cache

@@ -10,7 +10,6 @@ from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, mig_resource, requ
 from gpu_constructs.catalog.sharing import GPU
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.kube import fields, placement, references
-from gpu_constructs.patterns import regex
 from gpu_constructs.workload.gpu_in_pod import CLAIM, GpuAllocation
 from gpu_constructs.workload.gpu_profile import Backend, GpuProfile
 from gpu_constructs.workload.gpu_request import FIRST_COMPUTE, MIG, SELECTING, GpuRequest
@@ -34,7 +33,7 @@ _CONDITIONS = {
 Source:
     kubernetes-sigs/dra-driver-nvidia-gpu@v0.4.0:cmd/gpu-kubelet-plugin/deviceinfo.go
 """
-_OF_THE_DEVICE_PLUGIN = regex(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\Z")
+_OF_THE_DEVICE_PLUGIN = fields.regex(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\Z")
 
 
 def allocation(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:

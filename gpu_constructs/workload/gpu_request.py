@@ -12,8 +12,7 @@ from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.kube.references import NamedObject
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass
+from gpu_constructs.records import dataclass, regex
 
 DriverCapability = Literal["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"]
 Family = Literal["maxwell", "pascal", "volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell", "rubin"]

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.kube.fields import arguments, cron_schedule, of_type, one_of, whole_number
-from gpu_constructs.patterns import regex
-from gpu_constructs.records import dataclass, fields
+from gpu_constructs.records import dataclass, fields, regex
 from gpu_constructs.workload.options import Strategy
 
 Kind = Literal["Deployment", "StatefulSet", "Job", "CronJob", "Pod"]

@@ -19,7 +19,7 @@ from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_group import PodGroup, is_suspended, pod_asks, pods_of, runs, whole_set
 from gpu_constructs.facts.readable import Manifest, at, mapping, members, namespace_of, number, quantity
 from gpu_constructs.kube.plain_data import merged
-from gpu_constructs.patterns import regex
+from gpu_constructs.records import regex
 
 _TRAINER = "trainer.kubeflow.org"
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"

@@ -21,7 +21,7 @@ from gpu_constructs.facts.readable import (
     quantity,
 )
 from gpu_constructs.kube.pod_specs import containers
-from gpu_constructs.patterns import regex
+from gpu_constructs.records import regex
 
 _VENDOR = "nvidia.com/"
 _MIG = "nvidia.com/mig-"
