@@ -33,7 +33,7 @@ class Quotas:
     Attributes:
         least: How many of the long-running pods of each workload the quotas admit. Long-running pods run until someone
             deletes them.
-        most: How many of all pods of each workload the quotas admit, including pods that end, as of a Job.
+        most: How many pods of each workload the quotas admit in total, including pods that end, such as those of a Job.
         of_daemons: How many pods of each DaemonSet the quotas admit.
         admits_always: Whether quotas admit all long-running pods.
         admits_all: Whether quotas admit all pods at the same time.

@@ -31,7 +31,12 @@ def refused_fields(pair: Pair) -> list[str]:
 
 
 def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
-    """Yield the paths of the fields that a row of the table refuses to change."""
+    """Yield the paths of the changed fields that the API server does not let anyone change, according to one row.
+
+    Args:
+        row: Row of the table ``immutable.yaml``, which lists fields that cannot change.
+        pair: Object before and after the change.
+    """
     path = row["path"]
     old, new = (_compared(row, one) for one in (pair.before, pair.after))
     holds = all(at(pair.before, place) == value for place, value in row.get("if", {}).items())
@@ -49,7 +54,12 @@ def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
 
 
 def _compared(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> Any:
-    """Return the value at the path of a row without the fields that the API server does change."""
+    """Return the value at the path of ``row``, without the fields below it that can change.
+
+    Args:
+        row: Row of the table ``immutable.yaml``. Its column ``except`` lists the fields that can change.
+        manifest: Object.
+    """
     value = copy.deepcopy(at(manifest, row["path"]))
     for path in row.get("except", ()):
         parent, _, name = path.rpartition(".")
@@ -73,5 +83,5 @@ def is_growing(pair: Pair) -> bool:
 
 
 def effect_of_deletion(kind: str) -> str:
-    """Return the effect of the deletion of an object of a kind; empty if the deletion only removes the object."""
+    """Return what the deletion of an object of this kind stops or removes; empty if it removes only the object."""
     return str(table(_PACKAGE, "kinds.yaml").get(kind, ""))
