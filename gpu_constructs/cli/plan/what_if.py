@@ -103,7 +103,7 @@ def _copies(manifests: Sequence[Mapping[str, Any]], named: str, number: int) -> 
     kind, namespace, name = named.split("/")
     if kind not in _COPIES:
         raise GpuConstructsError(
-            f"{kind} must be a kind with copies, such as {', '.join(_COPIES)}. Name another object"
+            f"{kind} must be a kind that states its number of pods, such as {', '.join(_COPIES)}. Name another object"
         )
     titles = {f"{one['kind']}/{namespace_of(one)}/{name_of(one)}": one for one in manifests}
     if named not in titles:
