@@ -356,7 +356,7 @@ def _key(device: Device) -> tuple[object, ...]:
 
 
 def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
-    """Return whether a pod that states no memory can share a device with another pod."""
+    """Return whether a pod that does not state its GPU memory can share a device with another pod."""
     silent = min(((place.slots_of(one.asked), at) for at, one in enumerate(guests) if one.is_silent), default=None)
     if silent is None:
         return False

@@ -352,7 +352,7 @@ class MemoryProblems:
         return sum(conflict.pods.values()) == 1 and not self._too_large.isdisjoint(conflict.pods)
 
     def _is_silent(self, index: int, consumer: Consumer) -> bool:
-        """Return whether a workload states no memory although its pods can share a device."""
+        """Return whether a workload does not state its GPU memory although its pods can share a device."""
         met = ((name, kind) in self._shared for name in consumer.asks for kind in self._matching.takers[index])
         return consumer.vram_mib is None and consumer.makes_pods and any(met)
 

@@ -242,7 +242,7 @@ def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer
 
 
 def _lost(matching: Matching) -> list[Consumer]:
-    """Return the workloads some of whose pods would lack room even if the app had no other workloads.
+    """Return the workloads that would lack room for some of their pods even if the app had no other workloads.
 
     Args:
         matching: Workloads and the nodes that accept their pods.

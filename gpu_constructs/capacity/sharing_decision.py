@@ -224,7 +224,7 @@ class Decision:
             )
 
     def _apart(self, most: int, slots: int, taken: Sequence[int], unit: str, shown: int = 1) -> str:
-        """Return text about the smallest sets of pods that exceed the memory of a board; empty if there is no set.
+        """Return text about the minimal sets of pods that exceed the memory of a board; empty if there is no set.
 
         Args:
             most: Memory of the board, in MiB or in slots.

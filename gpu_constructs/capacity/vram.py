@@ -120,7 +120,7 @@ def bound(slots: int, pieces: Iterable[tuple[int, int, int]]) -> int:
 def conflicts(
     vram_mib: int, slots: int, candidates: Sequence[Candidate], *, limit: int = 20, budget: int = 20_000
 ) -> tuple[list[dict[int, int]], bool]:
-    """Return the smallest sets of pods that need more memory than a device has.
+    """Return the minimal sets of pods that need more memory than a device has.
 
     If you remove any pod from such a set, the other pods fit the device.
 
@@ -202,7 +202,7 @@ def _counted(chosen: _Chosen) -> dict[int, int]:
 
 
 class _Search:
-    """A search for the smallest sets of pods that exceed the memory of a device.
+    """A search for the minimal sets of pods that exceed the memory of a device. Without any of its pods, a set fits.
 
     It extends the incomplete set with the highest upper bound of memory first (best-first search), and tries large pods
     first. A set is complete when its last pod makes it exceed the memory.

@@ -31,7 +31,7 @@ FlagValues = dict[str, tuple[str, str]]
 
 
 def of_chart(read: Reading) -> ExporterRelease:
-    """Return the ``ExporterRelease`` with the facts about the exporter that the Helm chart installs."""
+    """Return the ``ExporterRelease`` of the exporter that the Helm chart installs."""
     return DCGM_EXPORTER[read.release]
 
 

@@ -23,7 +23,7 @@ _ENTRY = Path(__file__).with_name("one_process.js")
 
 
 def change_jsii_before_cdk8s() -> None:
-    """Change how jsii starts Node.js: only when the program needs JavaScript, and as one process.
+    """Change how jsii starts Node.js: as one process, and by default only when the program needs JavaScript.
 
     The change takes effect only if the program imports this package before cdk8s.
     """

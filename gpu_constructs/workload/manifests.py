@@ -284,7 +284,7 @@ _CHECKS: checks.Checks = {
 
 
 def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
-    """Raise if one of those options of a pod is not valid that no other function checks.
+    """Raise if an option of a pod is not valid. Other functions check the options that this function leaves out.
 
     Raises:
         GpuConstructsError: A value that is not allowed, or that the cluster does not support.

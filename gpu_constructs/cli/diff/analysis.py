@@ -184,7 +184,7 @@ def _action(pair: Pair, changes: Sequence[Change], sides: Sides) -> Action:
 def _effects(
     pair: Pair, changes: Sequence[Change], pairs: Sequence[Pair], refusals: Mapping[Key, str] | None
 ) -> Iterator[Effect]:
-    """Yield the consequences of the change of one object, except those for GPU requests.
+    """Yield the consequences (topic and text) of the change of one object, except those for GPU requests.
 
     Args:
         pair: Object before and after the change.
@@ -232,7 +232,7 @@ def _refusal(pair: Pair, identity: Key, refusals: Mapping[Key, str] | None) -> s
 
 
 def _of_replacement(pair: Pair) -> Iterator[Effect]:
-    """Yield the consequence if a new object replaces an old one of another name.
+    """Yield the consequence (topic and text) if a new object replaces an old one of another name.
 
     Args:
         pair: Old object, and the new object that replaces it.

@@ -71,7 +71,7 @@ def _owner(consumer: Consumer) -> Owner:
 
 
 def _of_requests(old: Consumer | None, new: Consumer | None) -> Iterator[Effect]:
-    """Yield a consequence if a workload requests other GPUs than before, or states another amount of GPU memory."""
+    """Yield a consequence (topic and text) if the GPU requests of a workload change, or its stated GPU memory."""
     asks = [_total(one) for one in (old, new)]
     for resource in dict.fromkeys([*asks[0], *asks[1]]):
         amounts = [one.get(resource, 0) for one in asks]
@@ -94,7 +94,7 @@ def _mib(amount: int | None) -> str:
 
 
 def _of_sharing(old: Sequence[Provided], new: Sequence[Provided]) -> Iterator[Effect]:
-    """Yield a consequence for each configuration of a device plugin whose GPU sharing or MIG strategy changes.
+    """Yield a consequence (topic and text) for each device plugin configuration whose sharing or MIG strategy changes.
 
     Args:
         old: Declarations of the programs before the change.
@@ -128,7 +128,7 @@ def _shared(sharing: Sharing) -> str:
 
 
 def _of_plans(old: Plan, new: Plan) -> Iterator[Effect]:
-    """Yield the consequences of a change for the whole cluster: changed slots and GPU memory, and new problems.
+    """Yield the consequences (topic and text) of a change for the cluster: its slots, its GPU memory, and new problems.
 
     Args:
         old: Capacity plan before the change.

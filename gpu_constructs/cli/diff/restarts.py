@@ -45,7 +45,7 @@ def _reason(change: Change, path: tuple[str, ...]) -> str:
 
 
 def of_pods(pair: Pair, changes: Sequence[Change]) -> Iterator[Effect]:
-    """Yield the consequences of a changed object for the pods that it creates, such as a restart.
+    """Yield the consequences (topic and text) of a changed object for the pods that it creates, such as a restart.
 
     Args:
         pair: Object before and after the change.
@@ -75,7 +75,7 @@ def _steps(path: Sequence[str | int]) -> tuple[str, ...]:
 
 
 def _of_template(pair: Pair, why: str) -> Effect:
-    """Return the consequence of a changed pod template: which pods restart.
+    """Return the consequence (topic and text) of a changed pod template: which pods restart.
 
     Args:
         pair: Deployment, StatefulSet or DaemonSet before and after the change.
@@ -100,7 +100,11 @@ def _of_template(pair: Pair, why: str) -> Effect:
 
 
 def _of_replicas(pair: Pair) -> Iterator[Effect]:
-    """Yield the consequence if the number of replicas of an object changes: how many pods stop or start."""
+    """Yield the consequence (topic and text) of a changed number of replicas: how many pods stop or start.
+
+    Args:
+        pair: Object before and after the change.
+    """
     counts = [at(one, "spec.replicas") for one in (pair.before, pair.after)]
     if None in counts or counts[0] == counts[1]:
         return
@@ -111,7 +115,7 @@ def _of_replicas(pair: Pair) -> Iterator[Effect]:
 
 
 def of_configuration(pair: Pair, changes: Sequence[Change], others: Sequence[Pair]) -> Iterator[Effect]:
-    """Yield the consequences of a changed ConfigMap or Secret for the pods that use it.
+    """Yield the consequences (topic and text) of a changed ConfigMap or Secret for the pods that use it.
 
     Args:
         pair: ConfigMap or Secret before and after the change.
@@ -133,10 +137,10 @@ def of_configuration(pair: Pair, changes: Sequence[Change], others: Sequence[Pai
 
 
 def _of_use(user: str, uses: set[str]) -> Effect:
-    """Return the consequence of a changed ConfigMap or Secret for a workload that uses it and does not restart.
+    """Return the consequence (topic and text) of a changed ConfigMap or Secret for a workload that does not restart.
 
     Args:
-        user: Name of the workload.
+        user: Name of the workload, which uses the ConfigMap or Secret.
         uses: Ways in which its pods use the object: ``env``, ``envFrom``, ``subPath`` or ``files``.
     """
     if uses == {"files"}:

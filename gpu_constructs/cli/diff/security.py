@@ -20,7 +20,7 @@ _MATCHING = ("matchConstraints", "matchConditions", "matchResources", "paramRef"
 
 
 def of_security(pair: Pair) -> Iterator[Effect]:
-    """Yield a consequence for each right or access that the change of an object adds or removes.
+    """Yield a consequence (topic and text) for each right that the change of an object adds or removes.
 
     Args:
         pair: Object before and after the change.

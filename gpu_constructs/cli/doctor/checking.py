@@ -146,7 +146,7 @@ def _judged(row: Row, problems: Sequence[Problem], view: View) -> Result:
 
 
 def _by_log(row: Row, view: View) -> Iterator[Problem]:
-    """Yield a problem for each program whose log has a line that matches the pattern ``row.log`` of a check."""
+    """Yield a problem for each program whose log has a line that matches the pattern (``row.log``) of a check."""
     for pod, line in view.log_lines(row.log):
         yield Problem(title(pod), f"its log says: {shortened(line)}")
 

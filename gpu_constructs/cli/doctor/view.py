@@ -101,7 +101,7 @@ def asked(pod_spec: Mapping[str, Any]) -> dict[str, int]:
 
 
 def untolerated(pod_spec: Mapping[str, Any], node: Manifest) -> str | None:
-    """Return the first taint of a node that keeps a pod away, such as ``dedicated=ai:NoSchedule``; None without one."""
+    """Return the first taint of a node that keeps a pod away, such as ``dedicated=ai:NoSchedule``, or None."""
     for taint in spec(node).get("taints") or ():
         is_tolerated = any(_tolerates(one, taint) for one in pod_spec.get("tolerations") or ())
         if taint.get("effect") in _NO_SCHEDULE and not is_tolerated:
@@ -118,7 +118,7 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def unmatched(pod_spec: Mapping[str, Any], node: Manifest) -> str | None:
-    """Return the first label that a pod requires and a node does not have, such as ``pool=gpu``; None without one."""
+    """Return the first label that a pod requires and a node does not have, such as ``pool=gpu``, or None."""
     has = labels(node)
     for name, value in (pod_spec.get("nodeSelector") or {}).items():
         if has.get(name) != value:
@@ -188,7 +188,7 @@ class View:
 
     @cached_property
     def planned_nodes(self) -> Sequence[Mapping[str, Any]]:
-        """Nodes of the capacity plan; none without one."""
+        """Nodes of the capacity plan. The list is empty if the user names no plan."""
         return (self.plan.report.get("nodes") or ()) if self.plan and self.plan.report else ()
 
     def planned(self) -> Iterator[tuple[Mapping[str, Any], Manifest]]:

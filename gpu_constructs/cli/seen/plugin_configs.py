@@ -144,7 +144,10 @@ def _served(
 
 
 def release_of(image: object) -> DevicePluginRelease:
-    """Return the facts about the release of a device plugin. For an unknown release, return those of the newest one."""
+    """Return what the library knows about the release of a device plugin, such as its version.
+
+    Return the newest release if the library does not know the one of the image.
+    """
     version = str(image or "").partition("@")[0].rpartition(":")[2]
     return of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
 
