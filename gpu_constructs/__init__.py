@@ -18,7 +18,7 @@ __all__ = list(_MODULE_OF)
 
 
 def __getattr__(name: str) -> object:
-    """Import the module that defines a public name."""
+    """Return a public name of the package. The first access to the name imports the module that defines it."""
     if name == "__version__":
         from gpu_constructs.version import version
 

@@ -182,7 +182,11 @@ class _Split:
         return found
 
     def _are_too_many(self, counts: Sequence[int]) -> bool:
-        """Check whether pods need more devices than the cluster has, even if each gets its smallest alternative."""
+        """Check whether pods need more devices than the cluster has, even if each pod gets its smallest alternative.
+
+        Args:
+            counts: Number of pods of each workload.
+        """
         bins = [Bin((sum(one.size),), one.count) for one in self._matching.bins]
         items = []
         for consumer, count, those in zip(self._consumers, counts, self._members, strict=True):

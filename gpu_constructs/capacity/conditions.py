@@ -292,7 +292,11 @@ class Beside:
         return found.answer
 
     def _later(self, steady: Mapping[int, int]) -> Iterator[Problem]:
-        """Yield a problem if rules between pods leave no node for pods of a Job, or for the new pods of an update."""
+        """Yield a problem if rules between pods leave no node for pods of a Job, or for the new pods of an update.
+
+        Args:
+            steady: Number of long-running pods by the index of the workload.
+        """
         lowest = min((self._matching.consumers[i].priority for i, count in steady.items() if count), default=0)
         for first, pods, kind in islice(self._comers(steady, lowest), _MOST_SEARCHES):
             more = {index: steady.get(index, 0) + pods.get(index, 0) for index in {*steady, *pods}}

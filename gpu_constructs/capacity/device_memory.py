@@ -97,9 +97,9 @@ class DeviceMemory:
 
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
-        """Workloads that request a resource, by resource.
+        """Workloads that request each resource, as a dict from the resource to a list.
 
-        The list of a resource has an entry for each group of equal nodes.
+        The list has one entry for each group of equal nodes: the workloads whose pods these nodes accept.
         """
         groups = grouped(
             ((resource, asked, self._matching.takers[index]), index)
@@ -180,7 +180,10 @@ class DeviceMemory:
         return self._meetings[key]
 
     def conflicts(self) -> tuple[list[Conflict], bool]:
-        """Return the smallest sets of pods that exceed the memory of a device, and True if there are more such sets."""
+        """Return a pair: the minimal sets of pods that exceed the memory of a device, and whether more sets exist.
+
+        If you remove any pod from a minimal set, the others fit the device.
+        """
         over = [place for place in self._places if self._excess(place) > 1]
         found: dict[tuple[object, ...], Conflict] = {}
         searched: dict[tuple[object, ...], bool] = {}
@@ -203,7 +206,14 @@ class DeviceMemory:
         return " ".join(filter(None, (offer.gpu_model or offer.name, place.device.profile)))
 
     def _conflicts_on(self, place: _Place, guests: Sequence[_Guests]) -> tuple[list[Conflict], bool]:
-        """Return the smallest sets of pods that exceed the memory of a device, and whether the list is complete."""
+        """Return a pair: the minimal sets of pods that exceed the memory of a device, and whether the list is complete.
+
+        If you remove any pod from a minimal set, the others fit the device.
+
+        Args:
+            place: Device.
+            guests: Workloads whose pods can use the device, in groups with equal requests.
+        """
         device, name = place.device, self._name(place)
         candidates = sorted(
             (index, _taken(mib, device), pods, place.slots_of(group.asked), mib)
@@ -346,7 +356,7 @@ def _key(device: Device) -> tuple[object, ...]:
 
 
 def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
-    """Return whether a pod that states no memory can share a device with another pod."""
+    """Return whether a pod that does not state its GPU memory can share a device with another pod."""
     silent = min(((place.slots_of(one.asked), at) for at, one in enumerate(guests) if one.is_silent), default=None)
     if silent is None:
         return False

@@ -33,7 +33,7 @@ class Quotas:
     Attributes:
         least: How many of the long-running pods of each workload the quotas admit. Long-running pods run until someone
             deletes them.
-        most: How many of all pods of each workload the quotas admit, including pods that end, as of a Job.
+        most: How many pods of each workload the quotas admit in total, including pods that end, such as those of a Job.
         of_daemons: How many pods of each DaemonSet the quotas admit.
         admits_always: Whether quotas admit all long-running pods.
         admits_all: Whether quotas admit all pods at the same time.
@@ -352,7 +352,7 @@ class MemoryProblems:
         return sum(conflict.pods.values()) == 1 and not self._too_large.isdisjoint(conflict.pods)
 
     def _is_silent(self, index: int, consumer: Consumer) -> bool:
-        """Return whether a workload states no memory although its pods can share a device."""
+        """Return whether a workload does not state its GPU memory although its pods can share a device."""
         met = ((name, kind) in self._shared for name in consumer.asks for kind in self._matching.takers[index])
         return consumer.vram_mib is None and consumer.makes_pods and any(met)
 

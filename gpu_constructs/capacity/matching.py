@@ -43,7 +43,10 @@ class Packed:
     members: Sequence[Sequence[tuple[int, int]]]
 
     def seated(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the placed pods: index of an item, index of one of its workloads, and number of its placed pods."""
+        """Yield a triple for each workload: index of its item, index of the workload, and number of its placed pods.
+
+        An item stands for pods of equal size that the same nodes accept. It can contain several workloads.
+        """
         for item, members in enumerate(self.members):
             left = sum(pods for _, pods in members) - self.packing.unplaced.get(item, 0)
             for consumer, pods in members:
@@ -69,8 +72,8 @@ class Matching:
         kinds: Groups of nodes that are equal for all workloads, as lists of indices of ``offers``.
         takers: For each workload, the indices of the groups of nodes that accept its pods.
         unsatisfied: For each DaemonSet, by its index, the groups of nodes where it creates a pod that never starts.
-        uncertain: For each DaemonSet, by its index, and each group of nodes: the undeclared labels that decide whether
-            the DaemonSet creates a pod there that never starts.
+        uncertain: Groups of nodes where a DaemonSet perhaps creates a pod that never starts. The key is the index of
+            the DaemonSet. The value is a dict from each such group to the undeclared labels that decide this.
         units: Lists of workloads whose pods start together. A workload whose pods start on their own is alone in its
             list. DaemonSets, and workloads that no node accepts, are in no list.
         daemons: For each group of nodes, the indices of the DaemonSets whose pods have room there.
@@ -140,7 +143,10 @@ class Matching:
         return kinds if one.only_on is None else frozenset(k for k in kinds if self.kinds[k][0] in one.only_on)
 
     def _look_at_idle_pods(self, takers: Sequence[frozenset[int]]) -> None:
-        """Record in ``unsatisfied`` and ``uncertain`` where DaemonSets create, or may create, pods that never start.
+        """Find the groups of nodes where a DaemonSet creates a pod that never starts. Record them in two attributes.
+
+        The attribute ``unsatisfied`` gets the groups where this is certain. The attribute ``uncertain`` gets the groups
+        where it depends on undeclared labels.
 
         Args:
             takers: For each workload, the groups of nodes that accept its pods. Further entries contain, for each

@@ -186,9 +186,9 @@ def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> N
 
 
 def _add_copies(placed: PlacedPods, each: Mapping[int, int], lacking: int) -> int:
-    """Place copies of a gang (pods that must run together) as long as nodes have room.
+    """Place as many copies of a gang (pods that must run together) as the nodes have room for.
 
-    Return the number of other copies.
+    Return the number of copies without room.
 
     Args:
         placed: Placement, which the function changes.
@@ -220,10 +220,10 @@ def _nodes(matching: Matching, packed: Packed) -> Iterator[Group]:
 def _shared_out(
     items: Mapping[int, int], nodes: int, queues: Mapping[int, list[list[int]]]
 ) -> Iterator[tuple[dict[int, int], int]]:
-    """Yield the number of pods of each workload on a node, with the number of nodes that have exactly these pods.
+    """Yield pairs: the number of pods of each workload on a node, and the number of nodes that have exactly these pods.
 
     A packing assigns items (groups of equal pods) to nodes. The pods of an item can belong to several workloads, so
-    this function divides the places of each item among these workloads.
+    this function chooses the workload of each pod.
 
     Args:
         items: Number of pods of each item on a node.
@@ -256,10 +256,15 @@ def _shared_out(
 
 
 def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list[PlannedNode]:
-    """Return every node with its pods on its devices, in the order in which the inventory lists the nodes.
+    """Return the nodes of the plan, each with its devices and the pods on every device.
 
-    Kubernetes counts slots only, and the device plugin chooses the device of a pod. This function chooses the device
-    with the fewest used slots, as NVIDIA's plugin does by default.
+    The nodes are in the order of the inventory. Kubernetes counts slots only, and the device plugin chooses the device
+    of a pod. This function chooses the device with the fewest used slots, as NVIDIA's plugin does by default.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        memory: Memory that pods take on the devices.
+        placed: Placement: the pods on each node.
     """
     contents = grouped((nodes.kind, (nodes.number, nodes.content)) for nodes in placed.nodes)
     found: list[tuple[int, PlannedNode]] = []
@@ -335,7 +340,7 @@ def _filled(devices: Sequence[int], used: list[int], free: list[int], slots: int
     """
 
     def until(level: int) -> list[int]:
-        """Return how many slots each device gets until ``level`` slots are in use, or until it has no free slot."""
+        """Return the number of slots to add on each device, so that it has ``level`` used slots or no free slot."""
         return [max(0, min(free[number], level - used[number])) for number in devices]
 
     levels = range(max(used[number] + free[number] for number in devices) + 1)

@@ -179,10 +179,14 @@ def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed,
 
 
 def _known(packed: Packed, *, is_sure: bool) -> Packed:
-    """Return the given placement. If its answer is "no" and may be wrong, replace the answer by "undecided".
+    """Return a packing whose answer is "undecided" instead of "no" if the answer "no" may be wrong.
 
-    The answer may be wrong if the claims of pods accept alternative devices: another choice of devices may leave room
-    for all pods.
+    It may be wrong if the claims of pods accept alternative devices: another choice of devices may leave room for all
+    pods.
+
+    Args:
+        packed: Packing of pods on nodes, with the answer whether all pods fit.
+        is_sure: Whether the answer "no" is certain.
     """
     if is_sure or packed.packing.answer != "no":
         return packed
@@ -225,14 +229,24 @@ def _of_places(
 
 
 def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer, Answer]:
-    """Return whether all long-running pods have room, and whether all pods have room at the same time."""
+    """Return two answers: whether all long-running pods have room, and whether all pods have room at the same time.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        quotas: Number of pods that ResourceQuotas admit.
+        beside: The two answers without regard to quotas.
+    """
     lost = _lost(matching)
     always: Answer = "no" if any(one.lasts for one in lost) or not quotas.admits_always else beside.always
     return always, "no" if lost or not quotas.admits_all else beside.everything
 
 
 def _lost(matching: Matching) -> list[Consumer]:
-    """Return the workloads that lack room for some pods even if the app has no other workloads."""
+    """Return the workloads that would lack room for some of their pods even if the app had no other workloads.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+    """
     able = {index for unit in matching.units for index in unit}
     crowded = {index for those in matching.crowded.values() for index in those} | set(matching.unsatisfied)
     return [

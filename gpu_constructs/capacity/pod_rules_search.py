@@ -147,10 +147,7 @@ class BetweenPods:
         return refusal(demands, offered) is None
 
     def is_of_revisions(self, unit: Collection[int]) -> bool:
-        """Check whether a rule of the given workloads counts only pods of the same revision.
-
-        Such a rule counts the old and the new pods of an update separately.
-        """
+        """Check whether a rule of one of the workloads counts the old and the new pods of an update separately."""
         return not self._of_revisions.isdisjoint(unit)
 
     def is_near_others(self, unit: Collection[int], pods: Mapping[int, int]) -> bool:
@@ -291,8 +288,7 @@ class _Search:
     def _next(self, state: _State) -> Iterator[_State]:
         """Yield the states that have one pod more than the given state.
 
-        The additional pod belongs to a workload that a rule concerns, or else to the first other workload with missing
-        pods.
+        The pod belongs to a workload with rules between pods, or to the first other workload that still lacks pods.
         """
         counts = self._counts(state)
         turns = [index for index in self._turns if counts[index] < self._most[index]]
@@ -313,7 +309,7 @@ class _Search:
         return (_one_more(state, at, pods, index) for _, at, pods in options)
 
     def _filled(self, state: _State) -> _State:
-        """Return a copy of a state (pods on each node) with more pods of those workloads that no rule concerns."""
+        """Return a copy of a state (pods on each node) with as many more pods of workloads without rules as fit."""
         for index in self._free:
             for _ in range(self._most[index] - self._counts(state)[index]):
                 fuller = next(self._with_one(state, index), None)
@@ -346,7 +342,10 @@ class _Search:
         )
 
     def _in_domain(self, state: _State, at: int, pods: _Pods, key: str, others: frozenset[int]) -> int:
-        """Return how many pods of the workloads ``others`` are in the same topology domain as a node (by ``key``)."""
+        """Return how many pods of the workloads ``others`` run in the same topology domain (by ``key``) as a node.
+
+        The node is in the group with the index ``at`` and has the ``pods``.
+        """
         if key == HOST:
             return _of(pods, others)
         value = self._groups[at].values[key]

@@ -346,7 +346,7 @@ class Problems:
         return f"{amount} {resource}" if unit is None else f"{counted(amount, 'unit')} of {memory(unit)} ({resource})"
 
     def one_by_one(self, pods: Mapping[int, int]) -> Iterator[Problem]:
-        """Yield a condition if pods fit together, but some may lack room because the scheduler places them one by one.
+        """Yield a condition for pods that fit together, but of which the scheduler may leave some without room.
 
         Args:
             pods: Number of pods by the index of the workload. These pods fit together.

@@ -348,7 +348,10 @@ class _Case(NamedTuple):
     def what_to_do(self, asking: Sequence[Consumer]) -> str | None:
         """Return the instruction that states how to share the GPUs of the node, as a clause.
 
-        Return None if the node already shares its GPUs in this way, or if the change does not help.
+        Return None if the node already shares its GPUs as recommended, or if the recommendation would not help.
+
+        Args:
+            asking: Workloads of the plan whose pods request GPUs.
         """
         is_divided = any(device.profile for device in self.offer.devices)
         slots = max((device.slots for device in self.offer.devices), default=1)

@@ -237,7 +237,7 @@ class Stranded(NamedTuple):
 
 @dataclass
 class _Wave:
-    """Equal pods, which the check of a one-by-one placement handles together.
+    """Equal pods, which one check handles together: whether pods fit if the scheduler places them one by one.
 
     Attributes:
         size: Amount of each resource that a pod requests.

@@ -236,7 +236,12 @@ class _Place:
 
 
 def _plugin_facts(place: _Place, provided: Sequence[Provided]) -> _PluginFacts:
-    """Return what the app declares about device plugins on a node, including plugins of other charts."""
+    """Return the sharing and MIG settings that the app declares for the device plugin of a node.
+
+    Args:
+        place: Labels and taints of the node, which decide whether a device plugin runs there.
+        provided: Declarations of the constructs of the app and of other charts.
+    """
     if any(one.gpu_offers for one in provided):
         plugin = _of_offers(place, [one.gpu_offers for one in provided if one.gpu_offers])
         others = [one for one in provided if one.gpu_resources and not one.gpu_offers]
@@ -326,7 +331,11 @@ def _of_resources(plugins: Sequence[Provided]) -> _PluginFacts:
 
 
 def _is_unseen(resources: Mapping[str, Sharing]) -> bool:
-    """Check whether the sharing settings belong to a device plugin whose configuration the app does not contain."""
+    """Check whether the resources come from a device plugin whose configuration the app does not contain.
+
+    Args:
+        resources: Advertised resources, each with the way in which pods share the GPUs.
+    """
     return f"{GPU}.shared" in resources and resources[f"{GPU}.shared"].strategy == "none"
 
 

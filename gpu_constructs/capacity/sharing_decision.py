@@ -94,7 +94,7 @@ class Decision:
         return demand.is_wide or bool(half and demand.mib and demand.mib >= half)
 
     def made(self) -> SharingRecommendation:
-        """Return the recommendation for the nodes. Its attribute ``node`` is empty."""
+        """Return the recommendation for all the equal nodes. The caller sets its attribute ``node``, which is empty."""
         if self._hardware.layouts:
             return self._kept()
         if not self._demands:
@@ -224,7 +224,7 @@ class Decision:
             )
 
     def _apart(self, most: int, slots: int, taken: Sequence[int], unit: str, shown: int = 1) -> str:
-        """Return text about the smallest sets of pods that exceed the memory of a board; empty if there is no set.
+        """Return text about the minimal sets of pods that exceed the memory of a board; empty if there is no set.
 
         Args:
             most: Memory of the board, in MiB or in slots.
@@ -327,9 +327,9 @@ class Decision:
         return [mib for mib, pods, _ in reversed(self._meeting) for _ in range(min(pods, count))][:count]
 
     def _of_unknown(self, replicas: int) -> Iterator[str]:
-        """Yield sentences for the case that the memory of some pods or of the board is not known.
+        """Yield sentences about ``replicas`` pods on a board if the memory of some pods or of the board is not known.
 
-        One sentence states what is unknown. If known pods certainly need too much memory together, another names them.
+        The last sentence states what is unknown. If pods of known memory may exceed the board, the first names them.
         """
         mib, board = self._hardware.mib, self._hardware.board
         ways = [

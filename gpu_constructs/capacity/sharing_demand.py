@@ -216,10 +216,7 @@ class Demand:
 
     @property
     def load_for_each_board(self) -> Fraction:
-        """Number of pods for each board that must run at the same time before all work can start.
-
-        Other pods may queue.
-        """
+        """Number of pods on each board that must run at the same time. Pods that can wait for others do not count."""
         return self._spread(self.starting_pods)
 
     @property
@@ -278,10 +275,10 @@ def most_pods(has: int, wants: Iterable[tuple[int, int]]) -> int:
 
 
 def memory_slots(board_mib: int, smallest: int, largest: int) -> MemorySlots | None:
-    """Return a division of the memory of a board into slots. Return None if no size of slots suits all pods.
+    """Return the number of slots into which to divide the memory of a board, and the memory of a slot.
 
-    A slot should not be larger than the smallest pod, because a pod takes whole slots. The largest pod must fit the
-    board.
+    Return None if no size of slots suits all pods. A pod takes whole slots, so a slot should not be larger than the
+    smallest pod. The largest pod must fit the board.
 
     Args:
         board_mib: Memory of the board in MiB.

@@ -124,7 +124,13 @@ def _offer(given: GpuNode, app: _App) -> NodeOffer:
 
 
 def _of_plugin(node: GpuNode, plugin: Service, classes: Sequence[str]) -> tuple[list[Device], list[str]]:
-    """Return the devices that the device plugin advertises on a node, and assumptions about them as texts."""
+    """Return the devices that the device plugin advertises on a node, and assumptions about them as texts.
+
+    Args:
+        node: Node of the inventory.
+        plugin: How the device plugin advertises the GPUs of the node.
+        classes: Names of the device classes that the app requests from a DRA driver.
+    """
     if not plugin.is_running:
         return [], []
     if why := _why_nothing(node, plugin):

@@ -44,9 +44,14 @@ def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
 
 
 def _greatest(most: int, width: int, sizes: dict[int, int]) -> Iterator[tuple[int, int, int]]:
-    """Yield the pods with the largest memory, until their number is ``most``.
+    """Yield triples for the pods with the largest memory, until their number is ``most``.
 
-    Each result is a tuple: memory of a pod in MiB, number of such pods, and slots of a pod.
+    A triple contains the memory of a pod in MiB, the number of such pods, and the slots of a pod.
+
+    Args:
+        most: Largest number of pods.
+        width: Number of slots that each pod holds.
+        sizes: Number of pods by their memory in MiB.
     """
     for mib in sorted(sizes, reverse=True):
         count = min(most, sizes[mib])
@@ -56,7 +61,12 @@ def _greatest(most: int, width: int, sizes: dict[int, int]) -> Iterator[tuple[in
 
 
 def _knapsack(slots: int, pieces: Sequence[tuple[int, int, int]]) -> int:
-    """Return the largest memory in MiB of pods that together hold at most the given number of slots."""
+    """Return the largest memory in MiB of pods that together hold at most the given number of slots.
+
+    Args:
+        slots: Number of slots.
+        pieces: Entry for each set of equal pods: memory in MiB of each pod, number of pods, and slots of each pod.
+    """
     # Slots and MiB of sets of pods, by rising slots. It omits a set if another one has more memory in as few slots.
     best, sums = [(0, 0)], 0
     for mib, width in _halved(pieces):
@@ -110,7 +120,7 @@ def bound(slots: int, pieces: Iterable[tuple[int, int, int]]) -> int:
 def conflicts(
     vram_mib: int, slots: int, candidates: Sequence[Candidate], *, limit: int = 20, budget: int = 20_000
 ) -> tuple[list[dict[int, int]], bool]:
-    """Return the smallest sets of pods that need more memory than a device has.
+    """Return the minimal sets of pods that need more memory than a device has.
 
     If you remove any pod from such a set, the other pods fit the device.
 
@@ -192,7 +202,7 @@ def _counted(chosen: _Chosen) -> dict[int, int]:
 
 
 class _Search:
-    """A search for the smallest sets of pods that exceed the memory of a device.
+    """A search for the minimal sets of pods that exceed the memory of a device. Without any of its pods, a set fits.
 
     It extends the incomplete set with the highest upper bound of memory first (best-first search), and tries large pods
     first. A set is complete when its last pod makes it exceed the memory.
@@ -211,9 +221,11 @@ class _Search:
         return self._sums[place] - (self._counts[place] - pods) * self._pods[place - 1].mib if place else 0
 
     def sets(self) -> Iterator[tuple[int, int, _Chosen]]:
-        """Yield a tuple for each smallest set that exceeds the memory: number of pods, memory in MiB, and indices.
+        """Yield a triple for each minimal set of pods that exceeds the memory of the device.
 
-        The indices name groups of equal pods. Sets with the fewest pods come first, then sets with the most memory.
+        If you remove any pod from a minimal set, the others fit the device. A triple contains the number of pods, their
+        memory in MiB, and the indices of their groups of equal pods. Sets with the fewest pods come first, then sets
+        with the most memory.
         """
         total = self._counts[-1]
         if self._of_first(total) <= self._vram_mib:
@@ -249,9 +261,12 @@ class _Search:
                     heapq.heappush(heap, (-bound_of_way, each.rest, -number, each))
 
     def _bound(self, way: _Way) -> int | None:
-        """Return an upper bound of the memory in MiB that a set of pods can need after the search completes it.
+        """Return an upper bound of the memory in MiB of all complete sets that can result from an incomplete set.
 
-        Return None if no pods can complete the set.
+        Return None if no such set is minimal and exceeds the memory of the device.
+
+        Args:
+            way: Incomplete set of pods.
         """
         if not way.rest:
             return way.mib if way.used <= self._slots else None

@@ -170,9 +170,10 @@ def is_full_name(name: str) -> bool:
 
 
 def doubt_of(name: str) -> str | None:
-    """Return text that suggests a board if the given name is probably wrong, in the format of ``near_boards``.
+    """Return text that suggests a board if the given name is probably wrong, such as `` (did you mean 'x'?)``.
 
-    Return None if the library knows the board, or if an unknown board can have this name.
+    Return None if the library knows the board, or if an unknown board can have this name. Return an empty text if no
+    board has a similar name.
     """
     if board_called(name) is not None or (is_full_name(name) and not _boards_with_words_of(name)):
         return None

@@ -81,7 +81,7 @@ def _sharing(value: Value) -> Sharing:
 
 
 class InventoryFile(Dialect):
-    """The rules of an inventory file: plain YAML without anchors."""
+    """The reader of inventory files in YAML. It states what such a file can contain, and rejects anchors."""
 
     deepest = 8
     called = "an inventory"
@@ -89,9 +89,13 @@ class InventoryFile(Dialect):
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {Sharing: _sharing}
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return the end of the message about an anchor or an alias in the file.
+        """Return the end of the message "text must …" if an item of the file is an anchor or an alias.
 
-        Return None if the item of YAML syntax is not an anchor or an alias.
+        Return None for any other item.
+
+        Args:
+            event: Item of the file as PyYAML reads it.
+            text: Text of the file.
         """
         is_anchored = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
         return "have no anchors or aliases. Write the value out" if is_anchored else None

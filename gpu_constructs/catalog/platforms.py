@@ -172,7 +172,7 @@ class Talos(fields.Options):
 
     @property
     def machine_config(self) -> MachineConfigShape:
-        """Format of a machine configuration patch: one v1alpha1 document, or several documents of different kinds."""
+        """Form of a machine configuration patch: ``v1alpha1`` (one document) or ``multi-document`` (several kinds)."""
         return self._facts.machine_config
 
     @property

@@ -165,9 +165,13 @@ def _in_common(one: str, other: str) -> int:
 
 
 def _made_by(manifest: Manifest, of: tuple[str, str]) -> Iterator[tuple[str, str, str, frozenset[str] | None]]:
-    """Yield kind, namespace, name and keys of an object, and of each object that an operator creates for it.
+    """Yield tuples for an object and each object that an operator creates for it: kind, namespace, name, and data keys.
 
-    The keys are None if they are not known.
+    The data keys, such as those of a ConfigMap, are None if they are not known.
+
+    Args:
+        manifest: Object.
+        of: API group and kind of the object.
     """
     (group, kind), name, namespace = of, str(manifest["metadata"].get("name")), namespace_of(manifest)
     if group == "" and kind in KEYWORDS:
@@ -183,7 +187,11 @@ def _made_by(manifest: Manifest, of: tuple[str, str]) -> Iterator[tuple[str, str
 
 
 def _known(facts: Facts) -> _Known:
-    """Return the objects that the app creates or declares, with their keys, in a form that makes a lookup fast."""
+    """Return the objects that the app creates or declares.
+
+    The result is a nested dict: by kind and namespace, then by name. A value contains the data keys of the object, or
+    None if they are not known.
+    """
     found: dict[tuple[str, str], dict[str, frozenset[str] | None]] = defaultdict(dict)
     for manifest, of in zip(facts.objects, facts.kinds, strict=True):
         for made, namespace, name, has in _made_by(manifest, of):
@@ -223,7 +231,7 @@ def _sources(pod: Pod) -> Iterator[Manifest]:
 
 
 def _of_pod(pod: Pod) -> Iterator[_Reference]:
-    """Yield the references of a pod to other objects."""
+    """Yield the references of a pod to other objects: kind, namespace, name, and the keys that the object must have."""
 
     def named(kind: str, name: object, *keys: object) -> Iterator[_Reference]:
         return _reference(pod.index, kind, namespace_of(pod.manifest), name, keys)
@@ -241,7 +249,13 @@ def _of_pod(pod: Pod) -> Iterator[_Reference]:
 
 
 def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iterator[_Reference]:
-    """Yield the references of an object to other objects, except those in its pod specs."""
+    """Yield the references of an object to other objects, except those in its pod specs.
+
+    Args:
+        index: Index of the object among the objects of the app.
+        manifest: Object.
+        known: API group and kind of the object.
+    """
     namespace = namespace_of(manifest)
     if known in _NAMED:
         kind, path = _NAMED[known]

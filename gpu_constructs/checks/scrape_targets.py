@@ -133,5 +133,5 @@ def _behind_services(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iter
 
 
 def _is_behind(place: str, selector: Mapping[str, str], labels: Mapping[str, str], namespace: str) -> bool:
-    """Check whether a Service selects pods with given labels in a namespace."""
+    """Check whether a Service in the namespace ``place`` selects pods with the given labels and namespace."""
     return namespace == place and selector.items() <= labels.items()

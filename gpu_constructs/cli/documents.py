@@ -178,7 +178,16 @@ def _of_document(name: str, text: str, line: int) -> Iterator[Document | Broken]
 
 
 def _as_json(name: str, text: str, line: int, error: yaml.YAMLError) -> Iterator[Document | Broken]:
-    """Yield the objects in a text that is not YAML: JSON allows tabs where YAML does not."""
+    """Yield the objects in a text that YAML rejects and JSON allows, for example because of tabs.
+
+    If the text is not JSON either, yield the problem instead.
+
+    Args:
+        name: Name of the file.
+        text: Text.
+        line: Number of the line in the file at which the text starts.
+        error: Error of the YAML parser.
+    """
     try:
         yield from _objects(name, json.loads(text), None, line)
     except (ValueError, RecursionError):
@@ -193,7 +202,14 @@ def _not_yaml(name: str, text: str, line: int, error: yaml.YAMLError) -> Broken:
 
 
 def _objects(name: str, value: Any, node: yaml.Node | None, line: int) -> Iterator[Document | Broken]:
-    """Yield the object that a YAML document contains, or the items of a List."""
+    """Yield the object that a YAML document contains, or the items of a List. Yield a problem for anything else.
+
+    Args:
+        name: Name of the file.
+        value: Document as plain data.
+        node: Document as PyYAML parsed it, with line numbers; None if they are not known.
+        line: Number of the line in the file at which the text starts.
+    """
     at = line + (node.start_mark.line if node is not None else 0)
     is_object = isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("apiVersion", "kind"))
     if not is_object or value["apiVersion"] == _TALOS:
@@ -213,7 +229,16 @@ def _objects(name: str, value: Any, node: yaml.Node | None, line: int) -> Iterat
 
 
 def _object(name: str, value: Mapping[str, Any], metadata: Mapping[str, Any], at: int) -> Document | Broken:
-    """Return the object in a YAML document. An object with ``generateName`` gets this text as its name."""
+    """Return the object in a YAML document, or a problem if it has no name.
+
+    If the object has the field ``generateName`` instead of a name, the value of this field becomes its name.
+
+    Args:
+        name: Name of the file.
+        value: Object as plain data.
+        metadata: Metadata of the object.
+        at: Number of the line at which the object starts.
+    """
     called = metadata.get("name") or metadata.get("generateName")
     if called is None and kinds.group_of(value["apiVersion"]) in _READ_BY_PROGRAMS:
         return Broken(name, at, _NO_OBJECT)
@@ -231,7 +256,7 @@ _READ_BY_PROGRAMS = frozenset(
 
 
 def _items_of(node: yaml.Node | None, number: int) -> Sequence[yaml.Node | None]:
-    """Return the YAML nodes of the items of a List."""
+    """Return the YAML nodes of the items of a List. If it does not have ``number`` items, return None for each item."""
     pairs = node.value if isinstance(node, yaml.MappingNode) else ()
     found = next((value for key, value in pairs if key.value == "items"), None)
     same = isinstance(found, yaml.SequenceNode) and len(found.value) == number

@@ -124,7 +124,11 @@ class Project:
 
 
 def _settings(path: Path) -> dict[str, str]:
-    """Return the texts among the settings of the command cdk8s."""
+    """Return the settings of the command cdk8s that are texts, by key. Return none if the file does not exist.
+
+    Args:
+        path: Path of the settings file ``cdk8s.yaml``.
+    """
     if not path.is_file():
         return {}
     import yaml
@@ -187,9 +191,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def _copied(folder: Path, temporary: Path) -> Path:
-    """Copy an app to a temporary folder, with links to all else in its repository and to the neighbors of this.
+    """Copy an app to a temporary folder. Return the path of the copy.
 
-    ``synth`` names the program in the first line of each file by its path in the repository, so this path must stay.
+    Links represent all else in the repository of the app, and the neighbors of the repository. ``synth`` names the
+    program in the first line of each file by its path in the repository, so this path must stay.
     """
     repository = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
     copy, above = temporary, repository.parent
@@ -245,7 +250,12 @@ def _shown(project: Project, file: str) -> str:
 
 
 def _changes(project: Project, found: Mapping[str, list[str]]) -> Report:
-    """Return the report of a run of the app."""
+    """Return the report of the command: which files in the output folder a run of the app created, changed or removed.
+
+    Args:
+        project: App.
+        found: Files by the kind of their change, such as ``missing`` for a new file.
+    """
     lines = [f"{_KINDS[kind][2]} {_shown(project, file)}" for kind, files in found.items() for file in files]
     counts = [f"{len(files)} {_KINDS[kind][2]}" for kind, files in found.items() if files]
     summary = (

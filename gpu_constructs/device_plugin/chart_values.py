@@ -177,9 +177,14 @@ def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> s
 
 
 def _overrides(read: Reading, served: _Served) -> _Overrides:
-    """Return the settings that override the configuration files, with the key and the value in the Helm values.
+    """Return the settings that override the configuration files, as a dict from the setting to a pair.
 
-    The chart passes these Helm values to the programs as environment variables.
+    The pair contains the key and the value in the Helm values. The chart passes them to the programs as environment
+    variables.
+
+    Args:
+        read: Helm values.
+        served: Function that raises an error if the plugin does not support a configuration.
     """
     found: dict[str, tuple[str, Any]] = {}
     for section in _FILE:

@@ -83,7 +83,7 @@ class PluginYaml(Dialect):
     given_twice = ": the plugin would silently use the last one"
 
     def root(self, text: str) -> Value | None:
-        """Return the only YAML document of a text. Return None if the text is empty.
+        """Return the root of the only YAML document in a text, with its line numbers. Return None if the text is empty.
 
         Raises:
             GpuConstructsError: The text is not YAML, or the plugin would read it in an unexpected way.

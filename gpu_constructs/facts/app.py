@@ -133,7 +133,7 @@ class Facts:
 
     @property
     def objects(self) -> list[Manifest]:
-        """Objects of the app without values of a wrong type. Each item of a List is a separate object.
+        """Objects of the app. Each item of a List is a separate object, and values of a wrong type are absent or empty.
 
         The workloads of Helm releases come last.
         """

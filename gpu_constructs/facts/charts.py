@@ -90,7 +90,10 @@ class Workload:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the chart creates the object, and ``elsewhere`` is None, so that the library counts the GPUs."""
+        """Whether the library counts the GPUs of this workload.
+
+        It does if the chart creates the object, and no Helm value (``elsewhere``) gives the GPUs to other pods.
+        """
         return self.is_on and self.elsewhere is None
 
     @property
@@ -197,17 +200,28 @@ def _workload(
 
 
 def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[Path]]:
-    """Return two lists of the paths of a workload's containers in the Helm values: enabled ones, and disabled ones."""
+    """Return two lists of paths of a workload's containers in the Helm values: enabled ones, and disabled ones.
+
+    Args:
+        path: Path of the containers below the workload, as in the table ``charts.yaml``.
+        at: Path of the workload in the Helm values.
+        values: Helm values.
+    """
     each = [(*at, *one) for one in _all(plain_data.at(values, at), path)]
     off = [one for one in each if one != at and mapping(plain_data.at(values, one)).get("enabled") is False]
     return [one for one in each if one not in off], off
 
 
 def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield a pair for each Helm key that one column of the table ``charts.yaml`` lists for a workload: path and value.
+    """Yield pairs for the Helm keys in a column of the table ``charts.yaml``: full path of the key, and value.
 
-    An example of a column is ``enabled_by``. If the entry in the table ends with ``=`` and a text, the pair has a bool
-    in place of the value: whether the value equals the text.
+    If the entry of the table has the form ``key=text``, the pair contains a bool: whether the value is this text.
+
+    Args:
+        row: Row of the table, which describes a workload.
+        column: Name of the column, such as ``enabled_by``.
+        values: Helm values.
+        at: Path of the workload in the Helm values.
     """
     for text in row.get(column, ()):
         path, _, wanted = text.partition("=")
@@ -216,11 +230,11 @@ def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[P
 
 
 def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | None = None) -> Iterator[Field]:
-    """Yield fields of a workload, each with the paths of the Helm values that set it.
+    """Yield a ``Field`` for each field of a workload: path in the object, and paths of the Helm values that set it.
 
     Args:
         base: Path of the part of the object that contains the fields, such as the pod spec.
-        columns: Paths in the Helm values by field, separated by spaces, as in the table ``charts.yaml``.
+        columns: For each field, the paths in the Helm values, separated by spaces, as in the table ``charts.yaml``.
         at: Path of the workload in the Helm values.
         container: Path of the container in the Helm values. None (the default) for fields outside of a container.
     """
@@ -231,19 +245,26 @@ def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | 
 
 
 def _path(text: str, at: Path, container: Path | None = None) -> Path:
-    """Return the full path in the Helm values for a text of the table ``charts.yaml``.
+    """Return the full path in the Helm values for a path in the table ``charts.yaml``.
 
-    The path in the text is relative to the values of the container. After ``^`` it is relative to those of the
-    workload, and after ``/`` to all values.
+    A path that starts with ``/`` starts at the root of the values, and one with ``^`` at the workload. Another path
+    starts at the container, or at the workload if there is no container.
+
+    Args:
+        text: Path in the table, such as ``^replicas``.
+        at: Path of the workload in the Helm values.
+        container: Path of the container in the Helm values, if there is one.
     """
     base: Path = () if text[0] == "/" else at if text[0] == "^" or container is None else container
     return (*base, *(step for step in text.lstrip("/^").split(".") if step))
 
 
 def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
-    """Return the number of GPUs that separate keys of the Helm values request, by resource.
+    """Return the number of GPUs that Helm keys outside of container resources request, by resource.
 
-    Such keys are not part of the resources of a container.
+    Args:
+        columns: Paths of these keys. The names, such as ``count``, are those of ``gpus`` in the table ``charts.yaml``.
+        values: Helm values.
     """
     stated = {column: plain_data.at(values, path) for column, path in columns.items()}
     if not stated or stated.get("if", True) is not True or stated["count"] in (None, 0):
@@ -257,6 +278,11 @@ def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifes
     """Return a workload whose first container requests the given GPUs.
 
     If the container already has limits, they take precedence.
+
+    Args:
+        manifest: Workload.
+        gpus: Number of GPUs by resource.
+        row: Row of the table ``charts.yaml``, which states whether the chart also adds tolerations.
     """
     if not gpus:
         return manifest
@@ -270,7 +296,14 @@ def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifes
 
 
 def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -> Manifest | None:
-    """Return the HorizontalPodAutoscaler of a workload, as in a manifest. Return None if the Helm values disable it."""
+    """Return the HorizontalPodAutoscaler that a chart creates for a workload. Return None if the values disable it.
+
+    Args:
+        manifest: Workload.
+        columns: Paths of the Helm values of the autoscaler, as in the table ``charts.yaml``. None: the chart has none.
+        values: Helm values.
+        at: Path of the workload in the Helm values.
+    """
     stated = {column: plain_data.at(values, _path(path, at)) for column, path in (columns or {"if": "none"}).items()}
     if not stated["if"]:
         return None

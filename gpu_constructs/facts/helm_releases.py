@@ -47,6 +47,10 @@ class Release:
 def releases(manifest: Manifest, named: Named) -> Iterator[Release]:
     """Yield the Helm releases that an object creates: one for a HelmRelease, and one for each source of an Application.
 
+    Args:
+        manifest: Object.
+        named: Function that returns an object of the app by kind, namespace and name, such as a HelmRepository.
+
     Sources:
         fluxcd/helm-controller@v1.3.0:api/v2/helmrelease_types.go: GetReleaseName, GetReleaseNamespace.
 

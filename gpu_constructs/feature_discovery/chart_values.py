@@ -231,7 +231,7 @@ def _part(read: Reading, keyword: str, section: str, make: Callable[..., Any], *
 
     Args:
         read: Helm values.
-        keyword: Name of the option whose values the object gets.
+        keyword: Keyword of the construct that accepts the object, such as ``master``.
         section: Dotted key of the Helm values, for messages.
         make: Function or class that creates the object from keyword arguments.
         more: Further keyword arguments.
@@ -290,9 +290,14 @@ def _affinity(read: Reading, release: NodeFeatureDiscoveryRelease, at: str) -> A
 
 
 def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
-    """Return ``{"name": …}`` with the default ServiceAccount name if the component needs it, or an empty dict.
+    """Return ``{"name": …}`` with the default name of the ServiceAccount if a component needs it, or an empty dict.
 
-    Only the master needs it: if the Helm values disable the creation of its ServiceAccount and set no name.
+    Only the master needs it, if the Helm values disable its ServiceAccount and set no name.
+
+    Args:
+        read: Helm values.
+        path: Path of the part of the component, such as ``nfd.master.serviceAccount``.
+        part: Name of this part.
     """
     is_own = part == "serviceAccount" and path.startswith("nfd.master.") and read.get(f"{path}.create") is False
     return {"name": _CHART} if is_own and f"{path}.name" not in read else {}

@@ -51,7 +51,7 @@ _OUTPUTS = ("labels", "labelsTemplate", "vars", "varsTemplate")
 
 
 def facts_of_files() -> Any:
-    """Return the table of the keys, operators and features that a configuration file can contain."""
+    """Return the table ``config.yaml``: keys, operators and features in the configuration of Node Feature Discovery."""
     return tables.table(__package__, "config.yaml")
 
 

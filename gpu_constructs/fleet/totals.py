@@ -91,7 +91,9 @@ def summed(parts: Iterable[Capacity]) -> Capacity:
 
 
 def on_disk(folder: Path) -> dict[str, Capacity] | None:
-    """Return the capacities in the report of an earlier run, in the form of ``of_cluster``; None without a report.
+    """Return the capacities in the report of an earlier run. Return None if the folder has no report.
+
+    The result is a dict from the name of a board to its capacity. The key of the whole cluster is empty.
 
     Args:
         folder: Folder with the reports of the cluster.
@@ -146,7 +148,7 @@ class Totals(NamedTuple):
 def totals(
     clusters: Sequence[Cluster], capacities: Mapping[str, Mapping[str, Capacity] | None], labels: Sequence[str]
 ) -> Totals:
-    """Add up the capacities of clusters.
+    """Return the sums of the capacities of clusters: in all, by the value of each label, and by board.
 
     Args:
         clusters: Clusters of the fleet.

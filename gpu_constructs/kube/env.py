@@ -58,7 +58,7 @@ class EnvValue(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def secret(cls, secret: str | NamedObject, *, key: str) -> EnvValue:
-        """Read the value from a key of a Secret.
+        """Return an environment value that the container reads from a key of a Secret when it starts.
 
         Args:
             secret: Name or construct of the Secret.
@@ -71,7 +71,7 @@ class EnvValue(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def config_map(cls, config_map: str | NamedObject, *, key: str) -> EnvValue:
-        """Read the value from a key of a ConfigMap.
+        """Return an environment value that the container reads from a key of a ConfigMap when it starts.
 
         Args:
             config_map: Name or construct of the ConfigMap.
@@ -85,7 +85,7 @@ class EnvValue(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def field(cls, field_path: str) -> EnvValue:
-        """Read the value from a field of the pod.
+        """Return an environment value that the container reads from a field of its pod when it starts.
 
         Args:
             field_path: Path of the field, such as ``metadata.name``.

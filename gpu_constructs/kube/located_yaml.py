@@ -87,10 +87,10 @@ class Dialect:
         return isinstance(read, int) and not isinstance(read, bool)
 
     def root(self, text: str) -> Value | None:
-        """Return the only YAML document in a text. Return None if the text is empty.
+        """Return the root of the only YAML document in a text, with its line numbers. Return None if the text is empty.
 
         Raises:
-            GpuConstructsError: The text is not YAML, or has parts that the dialect does not allow.
+            GpuConstructsError: The text is not YAML, or has parts that this kind of file must not contain.
         """
         try:
             self._check(text)

@@ -184,7 +184,13 @@ class Shapes:
             raise GpuConstructsError(f"{place} {problem}")
 
     def problems(self, where: str, got: Any, shape: str) -> Iterator[Problem]:
-        """Yield a problem for each value that its shape does not allow: a pair of its path and the end of a message."""
+        """Yield pairs for values that do not have the expected form: path of the value, and end of a message about it.
+
+        Args:
+            where: Path of the value.
+            got: Value to check.
+            shape: Expected form: name of a type, words with ``|`` between them, ``[…]`` (list) or ``{…}`` (map).
+        """
         if shape in self.structs:
             yield from self._of_struct(where, got, shape)
         elif shape.startswith("["):

@@ -10,9 +10,9 @@ Rules = Sequence[Mapping[str, Any]]
 
 
 def service_account(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return a ServiceAccount manifest by construct ID.
+    """Return a dict with one entry: the construct ID and the manifest of a ServiceAccount.
 
-    It mounts no token, so a pod that needs one mounts it itself.
+    The ServiceAccount mounts no token, so a pod that needs one mounts it itself.
     """
     return {
         "service-account": {

@@ -32,9 +32,8 @@ class Chart:
         name: Name of the chart.
         keys: Keys of the Helm values that the chart reads, by dotted path.
         flags: Command-line flags of the program that the chart installs, by the long form of the flag.
-        structs: Names of the option classes, by the keyword of the construct that accepts them, such as ``scrape``. If
-            an attribute of another option class accepts them, the keyword and this attribute, such as
-            ``node_feature_discovery.master``.
+        structs: Names of the option classes, by the option that accepts an object of the class. Such an option is a
+            keyword of the construct, such as ``scrape``, or an attribute, such as ``node_feature_discovery.master``.
         meant: Corrections of keys that the chart does not have: the key that users probably mean, by the key that they
             write.
     """

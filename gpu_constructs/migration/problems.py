@@ -157,7 +157,10 @@ class Problems:
         warn(f"{self._at(path.removeprefix(self._section))}{self._as_given(message)}")
 
     def _as_given(self, message: str) -> str:
-        """Return a message in which each key has the same path as in the values of the user, without the section."""
+        """Return a message whose paths of keys do not start with the section of the Helm values that the caller reads.
+
+        For example, the text ``'nfd.master`` becomes ``'master`` in the section ``nfd``.
+        """
         return message.replace(f"values.{self._section}", "values.").replace(f"'{self._section}", "'")
 
     @contextmanager
@@ -226,12 +229,12 @@ class Installation(NamedTuple):
 def reported_at_once(
     options_of: Callable[[Any, Installation, Problems], dict[str, Any]],
 ) -> Callable[..., dict[str, Any]]:
-    """Decorate a function so that it raises all problems of Helm values at once.
+    """Return a function that calls ``options_of`` with Helm values, and raises all problems of the values at once.
 
-    The decorated function has the parameter ``strict`` and the attributes of ``Installation`` as parameters.
+    The returned function has the additional parameter ``strict``.
 
     Args:
-        options_of: Function that adds the problems of the values to its last argument.
+        options_of: Function that converts Helm values. It adds their problems to its parameter ``problems``.
     """
 
     @wraps(options_of)

@@ -93,7 +93,12 @@ def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mo
 def taken_over(read: Values, given: Iterable[Mount], unused: Mapping[str, str]) -> dict[str, Volume]:
     """Return the ``Volume`` objects for the given mounts, by mount path.
 
-    Reject the Helm keys of mounts and volumes that the library cannot convert.
+    Record a problem in ``read`` for each mount that the library cannot convert, and for each volume without a mount.
+
+    Args:
+        read: Values of the chart.
+        given: Mounts in the values.
+        unused: Helm keys of the volumes without a mount, by name of the volume.
     """
     found: dict[str, Volume] = {}
     for mount in given:

@@ -250,7 +250,7 @@ def _window(number: int, series: GpuSeries) -> str:
 
 
 def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the PromQL parts of the alerts for the GPU models in ``temperatures_by_model``.
+    """Return two dicts for the alerts about the GPU models in ``temperatures_by_model``, by name of a placeholder.
 
     The first dict contains query templates that compare each model with its own temperatures. The second dict contains
     label matchers that select the GPUs of each model.
@@ -270,7 +270,7 @@ def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[
 
 
 def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return the regular expression of each alert about XIDs (error numbers of the driver), by name in queries.
+    """Return regular expressions for XIDs (error numbers of the driver), by the name of a placeholder in alert queries.
 
     ``xid.others`` matches the XIDs of the first two alerts, and harmless XIDs. The last alert is for the rest.
     """
@@ -337,7 +337,7 @@ def _boards(series: GpuSeries, request: Any, before: Sequence[Any]) -> list[str]
 
 
 def _choice(series: GpuSeries, request: Any) -> tuple[str, str]:
-    """Return (metric label, regular expression for its value), which selects the GPUs of a power limit."""
+    """Return a pair that selects the GPUs of a power limit (``request``): metric label, and pattern for its value."""
     if request.target == "uuid":
         # This exporter omits the prefix "GPU-". Source:
         # utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata.

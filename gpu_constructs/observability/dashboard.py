@@ -129,7 +129,12 @@ class _Board:
                 yield self._panel(panel, queries, terms)
 
     def _queries(self, panel: Mapping[str, Any], terms: Terms) -> Iterator[_Query]:
-        """Yield the queries of a panel, without those whose metrics the exporter does not have."""
+        """Yield the queries of a panel as dicts. Leave out queries whose metrics the exporter does not have.
+
+        Args:
+            panel: Panel, as in the table of the dashboard.
+            terms: Renderer of the query templates in the panel.
+        """
         exported = self._series.metrics | {self._anchor}
         for letter, given in zip(_LETTERS, panel.get("queries") or panel.get("columns") or (), strict=False):
             described = given if isinstance(given, Mapping) else {"query": given}

@@ -31,7 +31,7 @@ FlagValues = dict[str, tuple[str, str]]
 
 
 def of_chart(read: Reading) -> ExporterRelease:
-    """Return the ``ExporterRelease`` with the facts about the exporter that the Helm chart installs."""
+    """Return the ``ExporterRelease`` of the exporter that the Helm chart installs."""
     return DCGM_EXPORTER[read.release]
 
 
@@ -125,6 +125,12 @@ def _from_file(
 
     The metrics are None if the file is the one that the Helm chart creates. The mount path is empty if the file is part
     of the image.
+
+    Args:
+        read: Helm values.
+        program: Flags of the exporter, which name the file.
+        mounts: Mounts of the container.
+        can_profile: Whether the exporter may export metrics that profile GPUs.
     """
     path, file = program.get("collectors", ("arguments", _DEFAULT_FILE))
     around = [mount for mount in mounts if f"{file}/".startswith(f"{mount.path.rstrip('/')}/")]

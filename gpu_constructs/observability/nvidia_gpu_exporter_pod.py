@@ -95,7 +95,13 @@ def check_telemetry_path(field: str, path: str) -> None:
 
 
 def pod_image(release: versions.ExporterRelease, backend: Backend, *, is_verified: bool) -> str:
-    """Return the image of a release that contains the backend."""
+    """Return the image of an exporter release that contains the backend.
+
+    Args:
+        release: Release of the exporter.
+        backend: Program or library with which the exporter reads the GPUs.
+        is_verified: Whether the library knows the release. Otherwise, the user sets the image.
+    """
     # For an unverified release, the user sets the image.
     return f"{release.image}-nvml" if backend == "nvml" and is_verified else release.image
 

@@ -160,7 +160,7 @@ class Relabeling(fields.Options):
         yield not is_named, f"relabeling.target_label must be the name of a label, got {self.target_label!r}"
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the step as a dict with the field names that the CRDs of both operators use."""
+        """Return the relabeling step as a dict, with the field names of Prometheus Operator and VictoriaMetrics."""
         given = {theirs: getattr(self, ours) for ours, theirs in _MEMBERS.items()}
         given["sourceLabels"] = list(self.source_labels) or None
         return {"action": self.action, **{name: value for name, value in given.items() if value is not None}}

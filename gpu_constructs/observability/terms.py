@@ -33,13 +33,15 @@ class NoAnswer(Exception):
 class Terms:
     """A renderer of PromQL templates for one exporter, which also records the metrics that the result uses.
 
+    A template contains names in angle brackets. The renderer replaces each name by its text.
+
     Args:
         series: Series of the exporter.
-        table: Templates, choices and queries by the name that stands for them in a template.
-        values: Fixed texts by the name that stands for them in a template.
-        facts: Facts about the exporter and the options by name. The condition ``if`` of a choice tests them. Three
-            facts always exist: ``exporter`` (kind of the exporter, for example ``dcgm``), ``job`` (whether the series
-            have a certain Prometheus job), and ``pods`` (whether the series name pods).
+        table: Templates by name. An entry can also be a query, or a list of alternatives with conditions.
+        values: Fixed texts by name.
+        facts: Properties of the exporter and of the options by name, which the conditions ``if`` test. Three of them
+            always exist: ``exporter`` (kind of the exporter, for example ``dcgm``), ``job`` (whether the series have a
+            certain Prometheus job), and ``pods`` (whether the series name pods).
         options: Arguments of ``GpuSeries.query`` for all queries.
     """
 
@@ -92,11 +94,11 @@ class Terms:
         return Query(self.render(template), frozenset(self.needs))
 
     def holds(self, conditions: Mapping[str, Any]) -> bool:
-        """Check whether the exporter meets all conditions of a choice, a panel or an alert.
+        """Check whether the exporter meets all given conditions, for example those of a panel or an alert.
 
         Args:
-            conditions: Expected value of each fact, or a list of allowed values. The key ``exported`` is special: its
-                value is a metric or quantity that the exporter must export.
+            conditions: Required value of each property (for example ``exporter``), or a list of allowed values. The key
+                ``exported`` is special: its value is a metric or quantity that the exporter must export.
         """
         return all(self._holds(fact, wanted) for fact, wanted in conditions.items())
 

@@ -51,9 +51,12 @@ def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
 
 
 def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
-    """Return a dict from each extended resource that the operator's device plugin advertises to how pods share it.
+    """Return a dict from each extended resource that the operator's device plugin advertises to its sharing.
 
-    If the library does not know the configuration file, return all resources that the plugin can advertise.
+    Args:
+        values: Helm values of the operator.
+        configs: Configuration files of the device plugin. None: they are not known, and the result contains all
+            resources that the plugin can advertise.
     """
     known = None if configs is None else advertised_resources(configs)
     # An unknown file can contain any setting.

@@ -85,9 +85,16 @@ def devices(given: Sequence[str]) -> str:
 
 
 def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders: str | None) -> dict[str, str]:
-    """Return the node directories that the strategy ``stage`` needs, by the name of their variable in the script.
+    """Return the directories on the node that the script of the validation bridge uses, by name of a shell variable.
 
-    With this strategy, the validation bridge copies the driver files to a folder. For ``markers``, the result is empty.
+    With the strategy ``stage``, the script copies the driver files from some directories to another. With the strategy
+    ``markers``, it copies no files, and the result is empty.
+
+    Args:
+        strategy: What the script does to make the checks of the operator succeed.
+        platform: Platform of the nodes.
+        stage: Directory to which the script copies. None: the default of the platform.
+        folders: Directories from which it copies. None: the default of the platform.
     """
     if strategy == "stage":
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
@@ -182,7 +189,7 @@ def manifests(
     Args:
         id: Construct ID of the bridge.
         namespace: Namespace of the objects.
-        strategy: Strategy of the script.
+        strategy: What the script does: ``stage`` copies driver files, and ``markers`` only creates marker files.
         variables: Variables of the script. If a variable is empty, the script uses its own default.
         directories: Directories of the host, by variable of the script.
         placed: Fields of the pod spec that decide on which nodes the pods run.

@@ -351,7 +351,17 @@ def _manifests(
     told: Mapping[str, Any],
     platform: Platform,
 ) -> dict[str, dict[str, Any]]:
-    """Return the objects that install the operator, by construct ID. The ID of the main object is ``Default``."""
+    """Return the objects that install the operator, by construct ID. The ID of the main object is ``Default``.
+
+    Args:
+        id: Construct ID of the operator.
+        delivery: How to install the chart, for example as a HelmRelease.
+        release_name: Name of the Helm release.
+        namespace: Namespace of the release.
+        operator: Release of the operator.
+        told: Helm values.
+        platform: Platform of the cluster.
+    """
     labels = object_labels(selector_labels(name=CHART, instance=id, component=CHART))
     release = Release(
         name=release_name, namespace=namespace, chart_version=operator.version, values=told, labels=labels

@@ -34,7 +34,7 @@ _OVERRIDDEN: Mapping[str, tuple[str, str, object]] = {
 
 
 def release_for(version: str | versions.Unverified, platform: Platform) -> GpuOperatorRelease:
-    """Return the facts about a release of the operator. Check that the release runs on the platform.
+    """Return what the library knows about a release of the operator. Check that the release runs on the platform.
 
     Raises:
         GpuConstructsError: An unknown release, or one that does not run on the platform.

@@ -204,7 +204,7 @@ class OutputFiles:
             yield from ((path, True) for path in self._beside(sides) if self._cluster_of(path) not in self.clusters)
 
     def _beside(self, sides: Sequence[tuple[str, str]]) -> Iterator[Path]:
-        """Yield files in the folder ``root`` that an earlier run can have written for one of its clusters.
+        """Yield paths of files in the output folder of the fleet that a run can have written for one of its clusters.
 
         Args:
             sides: Pairs for files that are not manifests: the folder, and an ending of the names of its files.

@@ -186,7 +186,7 @@ class ComfyUI(HttpServer):
         flags = flags_of(where, vram_mode=vram_mode, reserve_vram=reserve_vram, budget=budget, args=args)
         variable = where.flags_variable
         if variable is not None:
-            refuse_variables(options, {variable: "it contains the flags. Pass args=[...]"})
+            refuse_variables(options, {variable: "the variable contains the flags of ComfyUI. Pass args=[...]"})
         folders = {"models": models, "custom_nodes": custom_nodes, "input": input, "output": output}
         given = with_defaults(
             options,
@@ -225,7 +225,9 @@ class ComfyUI(HttpServer):
 
 
 def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
-    """Return the layout that the user specifies for an image. Otherwise, return the known layout of its repository.
+    """Return the layout of an image of ComfyUI: the paths of its folders, and how it receives command-line flags.
+
+    If the user specifies none, return the layout that the library knows for the repository of the image.
 
     Raises:
         GpuConstructsError: The user specifies no layout, and the library does not know one.

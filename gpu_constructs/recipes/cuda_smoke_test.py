@@ -140,7 +140,7 @@ class CudaSmokeTest(GpuWorkload):
 
 
 def command(hold_seconds: int) -> str:
-    """Return the shell command that each pod runs."""
+    """Return the shell command that each pod runs. The pod keeps its GPU for ``hold_seconds`` after the test."""
     # Only the vector addition decides the result. nvidia-smi needs the driver capability utility, which an image can
     # lack.
     return f"nvidia-smi -L; /cuda-samples/vectorAdd && sleep {hold_seconds}"

@@ -89,7 +89,7 @@ class KatibParameter(fields.Options):
     @classmethod
     @short_errors
     def discrete(cls, *values: Number) -> KatibParameter:
-        """Return a parameter whose value is one of the given numbers."""
+        """Return a parameter of a Katib Experiment. Each trial gets one of the given numbers."""
         return cls(parameter_type="discrete", values=values)
 
     @classmethod

@@ -237,10 +237,19 @@ def _check_kind(field: str, kind: object, platform: Talos) -> None:
 
 
 def _deletions(field: str, value: Any, path: tuple[str, ...] = (), *, in_item: bool = False) -> Iterator[Deletion]:
-    """Yield an item for each value and each list item that a patch deletes with ``$patch: delete``, with its path.
+    """Yield what a patch deletes with ``$patch: delete``, as pairs of a path and an item.
+
+    The item is None if the patch deletes the value at the path. If it deletes an item of the list at the path, the pair
+    contains the key and the value that identify this item.
+
+    Args:
+        field: Name of the value in messages.
+        value: Patch, or a part of it.
+        path: Path of the value in the patch.
+        in_item: Whether the value is inside of a list item.
 
     Raises:
-        GpuConstructsError: If Talos would reject the ``$patch`` key, or would also drop other keys because of it.
+        GpuConstructsError: Talos would reject the ``$patch`` key, or would delete more than the patch states.
     """
     if isinstance(value, Mapping) and DIRECTIVE in value:
         is_document = not path and "kind" in value

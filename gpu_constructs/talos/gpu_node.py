@@ -271,7 +271,12 @@ class TalosGpuNode(GpuConstruct):
 def _comment(node: TalosGpuNode, image: str | None, further: int) -> str:
     """Return the comment at the top of the machine configuration file of a node.
 
-    It contains the installer image and the names of the files with further patches, for which the file has no fields.
+    The comment contains the installer image and the names of further patch files.
+
+    Args:
+        node: Node.
+        image: Installer image; None if the library does not know it.
+        further: Number of patch files for settings that this file cannot contain.
     """
     image = (
         installer_image_of(node.machine_config)

@@ -207,7 +207,7 @@ def _is_driven(platform: Talos, branch: Branch, support: _Support) -> bool:
 
 
 def replacement(image: str) -> str:
-    """Return the keyword of ``TalosGpuNode`` that replaces an image in the list ``machine.install.extensions``."""
+    """Return the keyword of ``TalosGpuNode`` to use instead of an image in the list ``machine.install.extensions``."""
     name = re.split(r"[:@]", image.rpartition("/")[2])[0]
     for branch in BRANCHES:
         name = name.removesuffix(f"-{branch}")

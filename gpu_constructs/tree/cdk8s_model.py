@@ -35,7 +35,10 @@ _RECORD = "/recordConstructMetadata"
 
 
 class Unknown(Exception):
-    """The exception that tells the caller that the model cannot answer a message, so that Node.js must answer it."""
+    """The exception for a message to Node.js that the Python model of Node.js cannot answer.
+
+    The caller then sends the message to Node.js.
+    """
 
 
 @dataclass(eq=False, slots=True)

@@ -53,7 +53,7 @@ class DeferredProvider(ProcessProvider):
     sinvoke = _answered_first("sinvoke")
 
     def _answered(self, request: Any) -> Any:
-        """Return the response of the model to a message. Return None if only Node.js can answer it."""
+        """Return the response of the Python model of Node.js to a message of jsii. Return None if it cannot answer."""
         if self._model is None:
             return None
         try:

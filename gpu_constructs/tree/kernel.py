@@ -23,10 +23,9 @@ _ENTRY = Path(__file__).with_name("one_process.js")
 
 
 def change_jsii_before_cdk8s() -> None:
-    """Change how jsii starts Node.js, either later or in one process.
+    """Change how jsii starts Node.js: as one process, and by default only when the program needs JavaScript.
 
-    The change works at the first import of cdk8s only. This works only if the program imports this package before
-    cdk8s.
+    The change takes effect only if the program imports this package before cdk8s.
     """
     if "constructs" not in sys.modules:
         sys.meta_path.insert(0, _BeforeConstructs())

@@ -147,11 +147,11 @@ class GpuAccess(metaclass=ShortErrors):
         self._call: FrameType | None = None
 
     def supports(self, construct: IConstruct) -> bool:
-        """Check whether ``with_`` must apply this option to a construct. Only then, return True.
+        """Check whether ``with_`` must apply this option to a construct.
 
         ``with_`` calls this method for the construct on which the user called it, and for each construct below. The
-        result is True for the former only, because ``apply_to`` finds the constructs below itself. For a construct that
-        has no pods, the result is True too: otherwise ``with_`` would skip it silently.
+        result is True only for the former, because ``apply_to`` finds the constructs below itself. It is also True if
+        the former has no pods, so that ``apply_to`` raises an error.
         """
         call = _call_of_with()
         if call is not None and call is self._call:

@@ -211,7 +211,7 @@ def put_in_place_of(source: ApiObject) -> Granted:
 
 
 class _ClaimTemplate(Manifest):
-    """The ResourceClaimTemplate for the pods of an object. Its name depends on the rendered object."""
+    """The ResourceClaimTemplate for the pods of an object. Its name depends on the object that gets the GPUs."""
 
     def __init__(self, scope: Construct, id: str, granted: Granted, claim: Mapping[str, Any]) -> None:
         self._granted = granted
@@ -219,7 +219,7 @@ class _ClaimTemplate(Manifest):
         super().__init__(scope, id, resource_claim_template(metadata, claim))
 
     def to_json(self) -> Any:
-        """Return the manifest of the template, in the namespace of the rendered object."""
+        """Return the manifest of the ResourceClaimTemplate. Its namespace is that of the object that gets the GPUs."""
         of_object = self._granted.to_json()
         made = super().to_json()
         made["metadata"]["name"] = self._granted.claim_template(of_object)
@@ -229,7 +229,7 @@ class _ClaimTemplate(Manifest):
         return made
 
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
-        """Return the manifest of the template for a namespace. Its name depends on the object that gets the GPUs."""
+        """Return the manifest of the ResourceClaimTemplate. Its namespace is that of the object that gets the GPUs."""
         return self.to_json()
 
 

@@ -67,7 +67,7 @@ class PlainWorkload:
     _body: dict[str, Any] = field(default_factory=dict)
 
     def changed(self, change: Callable[..., None], *given: object) -> PlainWorkload:
-        """Return a copy of the workload that the function ``change`` changed. This workload stays the same."""
+        """Return a copy of the workload, after a call of ``change`` with the copy. This workload stays the same."""
         pod_spec = {**self.pod_spec, "containers": [{**self.holder}]}
         made = replace(self, pod_spec=pod_spec, mounts=self.mounts.copy(), _config_maps=[*self._config_maps])
         change(made, *given)
@@ -284,7 +284,7 @@ _CHECKS: checks.Checks = {
 
 
 def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
-    """Raise unless those options of a pod are valid that no other function checks.
+    """Raise if an option of a pod is not valid. Other functions check the options that this function leaves out.
 
     Raises:
         GpuConstructsError: A value that is not allowed, or that the cluster does not support.

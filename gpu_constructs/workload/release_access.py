@@ -99,9 +99,13 @@ def with_workloads(
 
 
 def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a workload's manifest for a chart that may have no Helm key for the node selector.
+    """Return the manifest of a workload in a form that the Helm values of its chart can express.
 
-    If the chart lacks it, an affinity with the same effect replaces the node selector.
+    If the chart has no Helm key for the node selector, an affinity with the same effect replaces the node selector.
+
+    Args:
+        workload: Workload of the Helm release before the change.
+        made: Manifest of the workload after the change.
     """
     pod = pod_path(workload.manifest["kind"])
     selected = plain_data.at(made, (*pod, "nodeSelector"))
@@ -147,10 +151,15 @@ def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> A
 def _with_gpus(
     values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return a pair: the Helm values with the GPU limit of a workload, and the workload's manifest without this limit.
+    """Return a pair: the Helm values with the new GPU limit of a workload, and its manifest without this limit.
 
-    The function sets the separate keys that a chart has for GPUs, such as one for the number of GPUs and one for the
-    name of the resource.
+    Some charts have Helm keys for GPUs outside of container resources, such as the number of GPUs. The function sets
+    these keys.
+
+    Args:
+        values: Helm values.
+        workload: Workload of the Helm release before the change.
+        made: Manifest of the workload after the change.
     """
     resources = (*pod_path(workload.manifest["kind"]), "containers", 0, "resources")
     before, after = (dict(mapping(plain_data.at(one, (*resources, "limits")))) for one in (workload.manifest, made))

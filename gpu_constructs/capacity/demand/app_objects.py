@@ -357,8 +357,8 @@ def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], 
     return found, list(dict.fromkeys(notes))
 
 
-def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str]) -> Choice:
-    """Return the devices that the request ``wanted`` of a claim needs. Add assumptions about them to ``notes``."""
+def _choice(wanted: Mapping[str, Any], request: object, app: App, notes: list[str]) -> Choice:
+    """Return how many devices of each class a request (``wanted``) needs. Add assumptions about them to ``notes``."""
     device_class = wanted.get("deviceClassName")
     # Administrative access takes no device from other pods.
     if not isinstance(device_class, str) or wanted.get("adminAccess") is True:
@@ -369,7 +369,7 @@ def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str])
         return Choice({})
     has_conditions = bool(wanted.get("selectors"))
     if has_conditions:
-        notes.append(Condition(f"devices meet the conditions of the request {name}, which the plan cannot check"))
+        notes.append(Condition(f"devices meet the conditions of the request {request}, which the plan cannot check"))
     if device_class in app.own_classes:
         notes.append(
             Condition(f"devices meet the conditions of device class {device_class}, which the plan cannot check")
@@ -380,7 +380,7 @@ def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str])
     if has_conditions:
         notes.append(
             Condition(
-                f"one device of a node meets the conditions of the request {name}, which takes all such devices and "
+                f"one device of a node meets the conditions of the request {request}, which takes all such devices and "
                 "waits until all are free"
             )
         )

@@ -33,9 +33,14 @@ class PodGroup(Pods):
 def update(
     rolling: Mapping[str, Any], copies: int, least_copies: int, *, surge: object = "25%", unavailable: object = "25%"
 ) -> dict[str, Any]:
-    """Return the attributes of ``Pods`` (a dict) that state how many extra pods a rolling update creates.
+    """Return a dict with the attributes of ``Pods`` that state how many extra pods a rolling update creates.
 
-    Percentages apply to the copies that run when the update starts, which can be fewer than ``copies``.
+    Args:
+        rolling: Settings of the update in the object: ``maxSurge`` and ``maxUnavailable``, as numbers or percentages.
+        copies: Number of copies of the object, such as replicas. Percentages of ``maxSurge`` apply to it.
+        least_copies: Smallest number of copies, to which percentages of ``maxUnavailable`` apply. 0: ``copies``.
+        surge: Value of ``maxSurge`` if the object has none.
+        unavailable: Value of ``maxUnavailable`` if the object has none.
     """
     given = [rolling.get("maxSurge"), rolling.get("maxUnavailable")]
     extra = _first_share((given[0], surge), copies, up=True)

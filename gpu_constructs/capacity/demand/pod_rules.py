@@ -173,7 +173,7 @@ class _Everyone:
     """All workloads of an app, with an index that finds them by label. GPU workloads come first.
 
     Attributes:
-        found: Rules of the workloads that the method ``read`` has processed.
+        found: Affinities and spread constraints of those workloads that the method ``read`` has processed.
     """
 
     def __init__(self, pods: Sequence[Consumer], consumers: int) -> None:

@@ -36,10 +36,10 @@ _WAY_OUT = "declare fewer GPUs in the inventory, to leave room for it"
 
 
 def present(app: App) -> dict[int, bool]:
-    """Return a dict with the index of each object whose pods the plan counts.
+    """Return a dict whose keys are the indices of the objects whose pods the plan counts.
 
-    The value is True if the app contains another object with the same kind, namespace and name. Of such objects, the
-    plan counts only the first.
+    A value is True if the app contains another object with the same kind, namespace and name. Of such objects, the plan
+    counts only the first.
     """
     first: dict[tuple[str, str, str, object], int] = {}
     found: dict[int, bool] = {}

@@ -106,7 +106,12 @@ def _job_pods(spec: Mapping[str, Any]) -> Iterator[PodGroup]:
 
 
 def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = None) -> Iterator[PodGroup]:
-    """Yield the pods of a Ray cluster: the head, and each group of workers."""
+    """Yield the pods of a Ray cluster: the head, and each group of workers.
+
+    Args:
+        cluster: Spec of the cluster.
+        holder: Spec of the object that creates the cluster, such as a RayJob. None: no other object creates it.
+    """
     stopped = is_suspended(cluster) or is_suspended(holder or {})
     head = mapping(cluster.get("headGroupSpec"))
     yield PodGroup(**pods_of(head.get("template")), part="head", least_copies=1, is_stopped=stopped)

@@ -45,7 +45,7 @@ class _Count:
 
 
 def homeless(index: int, item: Item, bins: Sequence[Bin]) -> Shortage:
-    """Return the proof that an item fits into no bin.
+    """Return the proof that an item fits into no bin: what the item needs, and the smaller amount that a bin has.
 
     Call the function only if no bin can contain a copy of the item.
 
@@ -106,9 +106,14 @@ def alike(part: Part) -> Filling | None:
 
 
 def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
-    """Distribute the copies of each item evenly over equal bins. Yield the contents of the bins.
+    """Distribute copies of items evenly over equal bins. Yield the contents of the bins.
 
     The numbers of copies of an item in two bins differ by at most 1.
+
+    Args:
+        kind: Index of the kind of bins.
+        bins: Number of the bins.
+        sums: Number of copies of each item in all these bins together.
     """
     every = {item: count // bins for item, count in sums.items() if count >= bins}
     at = 0
@@ -127,10 +132,10 @@ def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
 
 
 def _counts(part: Part) -> Iterator[_Count]:
-    """Yield comparisons between what the items need and what the bins have.
+    """Yield comparisons of the amount that the items need with the amount that the bins have.
 
-    One comparison can prove that not all items fit. Three kinds exist: the total amount in one dimension (for example
-    of a resource), the number of copies that fit, and the number of large copies that fit.
+    If the items need more in one comparison, some do not fit. Three kinds of comparisons exist: the total amount in
+    one dimension (for example of a resource), the number of copies, and the number of large copies.
     """
     items, bins = part.items, part.bins
     for d in part.dimensions:
@@ -157,9 +162,9 @@ def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int,
 
 
 def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
-    """Return a function that computes how many copies of an item all bins of a kind (equal bins) can contain together.
+    """Return a function that computes how many copies of an item all bins of one kind (equal bins) hold together.
 
-    The arguments of that function are the position of the item in ``items`` and the index of the kind.
+    The returned function takes two arguments: the position of the item in ``items``, and the index of the kind.
     """
     return cache(lambda at, kind: part.fit(items[at], kind) * part.bins[kind].count)
 
@@ -167,7 +172,13 @@ def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
 def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
     """Return a proof that items do not fit, with as few items as possible.
 
-    The function removes items as long as the remaining items still need more than their bins have.
+    A proof states two amounts: what the items need, and the smaller amount that all their bins have. The function
+    removes items as long as the remaining items still need more than their bins have.
+
+    Args:
+        part: Part of the packing problem.
+        count: Comparison that proves that the items do not fit.
+        items: Indices of the items.
     """
     each = [(i, part.items[i]) for i in items]
     same = grouped(((one.size, part.masks[i], i if one.most < one.count else None), i) for i, one in each)
@@ -247,7 +258,16 @@ class _Flow:
         self.dead = 0
 
     def send(self, supplies: Sequence[int]) -> bool:
-        """Send as much as possible of what each source supplies. Return False if the search is too expensive."""
+        """Send amounts from the sources to the sinks until each source has sent its supply, or cannot send more.
+
+        The result is in the attributes ``sent`` and ``unmet``.
+
+        Args:
+            supplies: Amount that each source has to send.
+
+        Returns:
+            True if the search ended, and False if it was too expensive.
+        """
         for source, need in enumerate(supplies):
             left = need
             while left > 0:
@@ -297,10 +317,14 @@ class _Flow:
         return []
 
     def _send_by(self, path: Sequence[tuple[int, int]], most: int) -> int:
-        """Send the largest possible amount along a path, and return this amount.
+        """Send the largest possible amount along a chain of sources, and return this amount.
 
-        Each pair of the path is a source and a sink. The source sends more to this sink, and as much less to the sink
-        of the next pair.
+        Each source in the chain sends this amount more to its sink, and as much less to the sink of the next pair. The
+        last source sends new supply.
+
+        Args:
+            path: Chain of pairs: a source, and the sink to which it sends more.
+            most: Largest amount to send.
         """
         end = path[0][1]
         leaves = [(path[step][0], path[step + 1][1]) for step in range(len(path) - 1)]

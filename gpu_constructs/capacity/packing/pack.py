@@ -65,9 +65,9 @@ def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
 
 
 def _solved(parts: Sequence[Part], left_open: Iterable[int], fillings: list[Filling]) -> Answer:
-    """Return whether the items of all unsolved parts of a problem fit. Put better packings into ``fillings``.
+    """Return the answer of the solver for the unsolved parts of a problem: whether all their items fit.
 
-    The solver starts with the part that has the fewest items. If it answers ``no`` for one part, the result is ``no``.
+    The solver starts with the part that has the fewest items. The answer is ``no`` if it is ``no`` for one part.
 
     Args:
         parts: All parts of the problem.
@@ -114,7 +114,15 @@ def greedy(part: Part) -> Filling:
 
 
 def _orders(part: Part, weights: Sequence[int], sums: Mapping[int, int]) -> list[Callable[[int], tuple[int, ...]]]:
-    """Return functions that compute a sort key of an item. ``greedy`` tries them, the most promising first."""
+    """Return functions that compute a sort key of an item from its index. The most promising function comes first.
+
+    The function ``greedy`` places the items in each of these orders.
+
+    Args:
+        part: Part of the problem that contains the items.
+        weights: Weight of each dimension. It turns the size of an item into one number.
+        sums: Weighted sum of the amounts of each item, by its index.
+    """
     choices = {i: mask.bit_count() for i, mask in part.masks.items()}
     largest = {i: max(t * w for t, w in zip(item.size, weights, strict=True)) for i, item in part.items.items()}
     return [

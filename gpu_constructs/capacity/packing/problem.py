@@ -236,7 +236,12 @@ _Other = TypeVar("_Other")
 
 
 def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
-    """Combine the packings of all parts of a problem into the contents of all its bins."""
+    """Return the contents of all bins of a problem, from the packings of its independent parts.
+
+    Args:
+        bins: Kinds of bins (equal bins) of the problem.
+        fillings: Packing of each part. Parts can share bins, but not dimensions.
+    """
     runs: list[list[_Run]] = [[(one.count, {})] if one.count > 0 else [] for one in bins]
     for filling in fillings:
         for kind, loads in grouped((load.bin, (load.count, load.items)) for load in filling.loads).items():

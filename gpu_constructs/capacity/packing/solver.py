@@ -96,7 +96,13 @@ def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
 
 
 def _checked(part: Part, kinds: Sequence[int], found: Iterable[tuple[_Place, float]]) -> Filling | None:
-    """Return the solver's packing with numbers rounded to whole ones. Return None if it is not valid after rounding."""
+    """Return the solver's packing with numbers rounded to whole ones. Return None if it is not valid after rounding.
+
+    Args:
+        part: Part of the problem that the solver packed.
+        kinds: Kind of each bin.
+        found: Pairs from the solver: the place (an item and a bin), and the number of copies of the item there.
+    """
     contents: list[dict[int, int]] = [{} for _ in kinds]
     lacking = {i: item.count for i, item in part.items.items()}
     for (i, at), value in found:

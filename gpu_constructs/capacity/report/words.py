@@ -231,7 +231,7 @@ def taken(plan: PlanData, planned: PlannedDevice) -> str:
 
 
 def is_silent(plan: PlanData, planned: PlannedDevice) -> bool:
-    """Check whether the plan places a pod on the device that states no GPU memory."""
+    """Check whether the plan places a pod on the device that does not state how much GPU memory it needs."""
     return any(plan.consumers[seat.consumer].consumer.vram_mib is None for seat in planned.seats)
 
 

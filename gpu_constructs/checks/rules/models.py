@@ -42,7 +42,14 @@ def memory_fits(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterator[Finding]:
-    """Yield a problem if the weights of a model for vLLM are larger than the GPU memory of the container."""
+    """Yield a problem if the weights of a model for vLLM are larger than the GPU memory of the container.
+
+    Args:
+        ask: Container with its GPU request.
+        model: Name of the model.
+        words: Words of the container's command line.
+        facts: Facts about the app.
+    """
     parts = _number(words, "--tensor-parallel-size", "-tp") * _number(words, "--pipeline-parallel-size", "-pp")
     memory = _memory(ask, facts, min(_number(words, "--gpu-memory-utilization"), 1))
     # If the model has more parts than the container has GPUs, it runs in several pods.
@@ -91,7 +98,12 @@ def _server(pod: Pod) -> tuple[str, str]:
 
 
 def _model_of_vllm(container: Manifest, words: Sequence[str]) -> str | None:
-    """Return the name of the model that a container serves with vLLM. Return None if it does not run vLLM."""
+    """Return the name of the model that a container serves with vLLM. Return None if it does not run vLLM.
+
+    Args:
+        container: Container in the pod spec.
+        words: Words of its command line.
+    """
     image = str(container.get("image") or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
     if "vllm" not in image and not any(word in ("vllm", "vllm.entrypoints.openai.api_server") for word in words):
         return None
@@ -173,7 +185,7 @@ def _flag(words: Sequence[str], *names: str) -> str | None:
 
 
 def _number(words: Sequence[str], *names: str) -> float:
-    """Return the value of a command-line flag as a number. Return 1 if the command does not have the flag."""
+    """Return the number after one of the given flags in the words of a command line. Return 1 if no flag occurs."""
     try:
         return float(_flag(words, *names) or 1)
     except ValueError:

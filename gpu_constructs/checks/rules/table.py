@@ -114,9 +114,9 @@ def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]
 
 
 def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
-    """Return the rules that annotations switch off for an object: a dict by the index of the object, and a list.
+    """Return two results: the rules that annotations switch off, and problems with these annotations.
 
-    The list has a problem for each annotation that is invalid.
+    The first is a dict from the index of an object to the codes of the rules. The second lists invalid annotations.
 
     Args:
         facts: Facts about the app.

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _explained_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield findings, the explanation of each deviation only with the first of them."""
+    """Yield the findings. Of those with the same explanation, only the first keeps it."""
     seen: set[str] = set()
     for one in sorted(findings, key=lambda one: (one.file, one.line, one.object)):
         yield replace(one, way_out="", link="") if one.code in seen and one.code else one
@@ -110,9 +110,14 @@ def emitted(text: str) -> list[documents.Document]:
 def _differences(
     chart: str, theirs: Sequence[documents.Document], ours: Sequence[documents.Document]
 ) -> Iterator[Finding]:
-    """Yield the differences between the objects of a chart and those of this library.
+    """Yield the differences between the objects of a chart and those of this library, as findings.
 
     A difference that the documentation explains is a note. Any other difference is a warning.
+
+    Args:
+        chart: Name of the chart.
+        theirs: Objects of the chart.
+        ours: Objects of this library.
     """
     deviations = deviations_of(chart)
     sides = [_by_role(chart, side) for side in (theirs, ours)]
@@ -139,7 +144,7 @@ def _differences(
 
 
 class _Roles(Names):
-    """The names of the objects of one side, and their roles."""
+    """The names and the roles of the objects of the chart, or of those of this library."""
 
     def __init__(self, objects: Mapping[tuple[str, str], documents.Document]) -> None:
         self._roles = {(kind, one.manifest["metadata"]["name"]): role for (role, kind), one in objects.items()}
@@ -150,7 +155,7 @@ class _Roles(Names):
         }
 
     def refer(self, kind: str, name: str) -> str:
-        """Return the role of an object, or its name if it is not on this side."""
+        """Return the role of an object, or its name if it is not among these objects."""
         return self._roles.get((kind, name), name)
 
     def files(self, config_map: str) -> Sequence[str]:
@@ -173,7 +178,16 @@ def _is_equal(path: Sequence[str], old: Any, new: Any) -> bool:
 def _moved(
     chart: str, deviations: Sequence[Deviation], role: str, path: Sequence[str]
 ) -> tuple[Deviation, bool] | None:
-    """Return the deviation by which a setting is in the configuration file and not in an environment variable."""
+    """Return the deviation that explains why a setting is in a configuration file instead of an environment variable.
+
+    The result is a pair: the deviation, and False, because it does not always apply. It is None if there is none.
+
+    Args:
+        chart: Name of the chart.
+        deviations: Intended differences from the chart.
+        role: Role of the object.
+        path: Field that differs.
+    """
     moved: Mapping[str, Any] = table(__package__, "roles.yaml")["settings"].get(chart, {})
     if role in moved.get("of", ()) and path[-2:-1] == ("env",) and path[-1].strip("[]") in moved["env"]:
         return next((one, False) for one in deviations if one.number == moved["number"])

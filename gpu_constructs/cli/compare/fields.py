@@ -44,6 +44,7 @@ _EMPTY_IS_ABSENT = frozenset(_KUBERNETES["empty_is_absent"])
 _FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "properties", "ports"})
 """Mappings whose keys are names. The path of a field has these keys in brackets."""
 
+
 def show(path: Path) -> str:
     """Return a path as text, in the form of patterns."""
     return ".".join(path).replace(".[", "[")

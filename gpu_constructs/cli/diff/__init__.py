@@ -53,10 +53,10 @@ def _topics(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Compare the two sides that the arguments name, and print the consequences.
+    """Compare the old and the new version that the arguments name, and print the consequences of the change.
 
     Raises:
-        CommandError: The arguments do not fit together, or a side is not readable.
+        CommandError: The arguments do not fit together, or one of the versions is not readable.
     """
     from gpu_constructs.cli import inventory
     from gpu_constructs.cli.diff import showing
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _sides(args: argparse.Namespace) -> Sides:
-    """Return the two sides that the arguments name."""
+    """Return the old and the new version that the arguments name."""
     from gpu_constructs.cli.diff import live, sources
 
     paths = args.paths
@@ -105,6 +105,11 @@ def _sides(args: argparse.Namespace) -> Sides:
 
 
 def _status(found: Comparison, chosen: set[str]) -> Exit:
-    """Return the exit status for the consequences that the user chose."""
+    """Return the exit status: failure if ``found`` has a consequence on which the user wants the command to fail.
+
+    Args:
+        found: Result of the comparison.
+        chosen: Topics of these consequences, such as ``restart``. ``any`` stands for all differences.
+    """
     is_found = found.differs if "any" in chosen else bool({one.topic for one in found.all_effects} & chosen)
     return Exit.FOUND if is_found else Exit.NOTHING

@@ -66,10 +66,10 @@ def only_security(found: Comparison) -> Comparison:
 
 
 def compared(sides: Sides, inventory: GpuInventory | None = None) -> Comparison:
-    """Return the differences between two sides with their consequences.
+    """Return the differences between the old and the new version, with their consequences.
 
     Args:
-        sides: Two sides.
+        sides: Old and new version.
         inventory: GPU nodes of the cluster; None to compare without a capacity plan.
 
     Raises:
@@ -98,7 +98,11 @@ def compared(sides: Sides, inventory: GpuInventory | None = None) -> Comparison:
 
 
 def _clusters(old: Side, new: Side) -> list[tuple[str, Side, Side]]:
-    """Return the two sides of each cluster: folders are clusters if they contain objects of the same identity."""
+    """Return a triple for each cluster: name of its folder, old objects, and new objects.
+
+    If one version has the same object in several top-level folders, each top-level folder is a cluster. Otherwise, all
+    objects belong to one cluster, whose name is empty.
+    """
     tops: dict[Key, set[tuple[bool, str]]] = {}
     for side in (old, new):
         for one in side.objects:
@@ -114,13 +118,16 @@ def _clusters(old: Side, new: Side) -> list[tuple[str, Side, Side]]:
 
 
 def _top(side: Side, file: str) -> str:
-    """Return the first folder below the folder of a side in which a file is; empty if it is in the folder itself."""
+    """Return the name of the top-level folder that contains a file; empty if the file is in no such folder."""
     parts = PurePosixPath(file.removeprefix(side.root).lstrip("/")).parts if side.root else ()
     return parts[0] if len(parts) > 1 and parts[0] != _NEEDS_CRDS else ""
 
 
 def _capacity(old: Side, new: Side, inventory: GpuInventory | None, broken: list[Broken]) -> Capacity:
-    """Return the GPU consequences, and add a problem to ``broken`` if the plan cannot read the objects."""
+    """Return the effects of a change on the requests and slots of GPUs, and on the pods that fit the nodes.
+
+    If the capacity plan cannot read the objects, add a problem to ``broken``.
+    """
     try:
         return capacity_of(old.manifests(), new.manifests(), inventory)
     except GpuConstructsError as error:
@@ -135,7 +142,15 @@ def _difference(
     sides: Sides,
     broken: list[Broken],
 ) -> Difference:
-    """Return the consequences of a pair of objects."""
+    """Return the changed fields of one object, and the consequences of its change for the cluster.
+
+    Args:
+        pair: Object before and after the change.
+        pairs: All objects before and after the change.
+        capacity: Effects of the change on the capacity plan.
+        sides: Old and new version of all objects, with messages about them.
+        broken: Problems with the input. The function adds a problem if it cannot compare the object.
+    """
     document = pair.document
     changes: list[Change] = []
     effects: list[Effect] = []
@@ -169,7 +184,14 @@ def _action(pair: Pair, changes: Sequence[Change], sides: Sides) -> Action:
 def _effects(
     pair: Pair, changes: Sequence[Change], pairs: Sequence[Pair], refusals: Mapping[Key, str] | None
 ) -> Iterator[Effect]:
-    """Yield the consequences of a pair of objects, apart from its GPU requests."""
+    """Yield the consequences (topic and text) of the change of one object, except those for GPU requests.
+
+    Args:
+        pair: Object before and after the change.
+        changes: Fields that differ.
+        pairs: All objects before and after the change.
+        refusals: Messages of the API server for the objects that it refuses. None: a table decides what it refuses.
+    """
     if pair.old is None or pair.new is None:
         if pair.new is None and (text := effect_of_deletion(str(pair.before["kind"]))):
             is_stop = pair.before["kind"] in (*_STOPPING, "Namespace", "PersistentVolumeClaim")
@@ -191,7 +213,13 @@ def _effects(
 
 
 def _refusal(pair: Pair, identity: Key, refusals: Mapping[Key, str] | None) -> str:
-    """Return why the API server refuses a change; empty if it accepts it."""
+    """Return the reason why the API server refuses the change of an object; empty if it accepts the change.
+
+    Args:
+        pair: Object before and after the change.
+        identity: API group, kind, namespace and name of the object.
+        refusals: Messages of the API server for the objects that it refuses. None: a table decides what it refuses.
+    """
     if refusals is not None and identity not in refusals:
         return ""
     fields = refused_fields(pair)
@@ -204,7 +232,11 @@ def _refusal(pair: Pair, identity: Key, refusals: Mapping[Key, str] | None) -> s
 
 
 def _of_replacement(pair: Pair) -> Iterator[Effect]:
-    """Yield the effect of a new name for an object."""
+    """Yield the consequence (topic and text) if a new object replaces an old one of another name.
+
+    Args:
+        pair: Old object, and the new object that replaces it.
+    """
     assert pair.old is not None
     kind = pair.after["kind"]
     text = f"replaces {pair.old.name}, which no apply deletes"

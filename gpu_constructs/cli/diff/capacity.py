@@ -23,11 +23,11 @@ Owner = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Capacity:
-    """The GPU consequences of a difference.
+    """The effects of a change on GPUs: on requests, on slots, and on the pods that fit the nodes.
 
     Attributes:
-        of_cluster: Consequences for the cluster as a whole.
-        of_objects: Consequences for single objects, by kind, namespace and name.
+        of_cluster: Effects on the cluster as a whole.
+        of_objects: Effects that concern one object, by its kind, namespace and name.
     """
 
     of_cluster: Sequence[Effect]
@@ -37,7 +37,7 @@ class Capacity:
 def capacity_of(
     old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], inventory: GpuInventory | None
 ) -> Capacity:
-    """Return the GPU consequences of a difference.
+    """Return the effects of a change on GPUs: on requests, on slots, and on the pods that fit the nodes.
 
     Args:
         old: Objects before the change.
@@ -71,7 +71,7 @@ def _owner(consumer: Consumer) -> Owner:
 
 
 def _of_requests(old: Consumer | None, new: Consumer | None) -> Iterator[Effect]:
-    """Yield the changed requests of a workload: its GPUs and the memory that its annotations state."""
+    """Yield a consequence (topic and text) if the GPU requests of a workload change, or its stated GPU memory."""
     asks = [_total(one) for one in (old, new)]
     for resource in dict.fromkeys([*asks[0], *asks[1]]):
         amounts = [one.get(resource, 0) for one in asks]
@@ -94,7 +94,12 @@ def _mib(amount: int | None) -> str:
 
 
 def _of_sharing(old: Sequence[Provided], new: Sequence[Provided]) -> Iterator[Effect]:
-    """Yield the changed configurations of device plugins: the sharing of each resource and the MIG strategy."""
+    """Yield a consequence (topic and text) for each device plugin configuration whose sharing or MIG strategy changes.
+
+    Args:
+        old: Declarations of the programs before the change.
+        new: Declarations of the programs after the change.
+    """
     before, after = _advertised(old), _advertised(new)
     for name in dict.fromkeys([*before, *after]):
         texts = [one.get(name, "nothing") for one in (before, after)]
@@ -103,7 +108,7 @@ def _of_sharing(old: Sequence[Provided], new: Sequence[Provided]) -> Iterator[Ef
 
 
 def _advertised(provided: Sequence[Provided]) -> dict[str, str]:
-    """Return how each configuration of a device plugin shares GPUs, in words."""
+    """Return a dict from the name of each device plugin configuration to a text that states how it shares GPUs."""
     found: dict[str, str] = {}
     for one in provided:
         for resource, sharing in one.gpu_resources.items():
@@ -123,7 +128,12 @@ def _shared(sharing: Sharing) -> str:
 
 
 def _of_plans(old: Plan, new: Plan) -> Iterator[Effect]:
-    """Yield what differs between two plans for the cluster as a whole: slots, GPU memory and new problems."""
+    """Yield the consequences (topic and text) of a change for the cluster: its slots, its GPU memory, and new problems.
+
+    Args:
+        old: Capacity plan before the change.
+        new: Capacity plan after the change.
+    """
     for resource in dict.fromkeys([*old.stock, *new.stock]):
         totals = [one.stock[resource].total if resource in one.stock else 0 for one in (old, new)]
         if totals[0] != totals[1]:

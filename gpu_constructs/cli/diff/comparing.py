@@ -51,7 +51,7 @@ def _changes_of_items(before: Mapping[str, Any], after: Mapping[str, Any], path:
 
 @dataclass(frozen=True)
 class Pair:
-    """An object on both sides.
+    """An object before and after the change.
 
     Attributes:
         old: Object before the change; None if it is created.
@@ -74,9 +74,11 @@ class Pair:
 
 
 def readable(objects: Sequence[Document]) -> tuple[dict[Key, tuple[Document, dict[str, Any]]], list[Broken]]:
-    """Return objects by their identity, each as the API server stores it, and the objects with values of a wrong type.
+    """Return two results: the comparable objects, and the problems of the others.
 
-    If two objects have the same identity, the last one counts, and the others are among the broken objects.
+    The first is a dict. Its key is API group, kind, namespace and name. Its value is a pair: the document as read, and
+    the object as the API server stores it. The second lists the objects that have a value of a wrong type, or that have
+    the same key as a later object.
     """
     found: dict[Key, tuple[Document, dict[str, Any]]] = {}
     broken = []
@@ -95,9 +97,10 @@ def readable(objects: Sequence[Document]) -> tuple[dict[Key, tuple[Document, dic
 
 
 def pairs_of(old: Side, new: Side) -> tuple[list[Pair], list[Broken]]:
-    """Return the pairs of objects of two sides, in the order of the new side, and the objects that are not comparable.
+    """Return two results: each object before and after the change, and the problems of objects that are not comparable.
 
-    An object that the new side no longer has and an object that it adds are one pair if one replaces the other.
+    An object that disappears and a new object that replaces it form one pair. The pairs are in the order of the new
+    objects. Removed objects come last.
     """
     before, broken = readable(old.objects)
     after, more = readable(new.objects)
@@ -113,13 +116,23 @@ def pairs_of(old: Side, new: Side) -> tuple[list[Pair], list[Broken]]:
 def _replaced(
     key: Key, manifest: Mapping[str, Any], gone: dict[Key, tuple[Document, dict[str, Any]]]
 ) -> tuple[Document, dict[str, Any]] | None:
-    """Return the object that a new object replaces, and remove it from ``gone``."""
+    """Return the removed object that a new object replaces, and delete it from ``gone``. Return None if there is none.
+
+    Args:
+        key: API group, kind, namespace and name of the new object.
+        manifest: New object.
+        gone: Removed objects by such a key.
+    """
     similar = [old for old in gone if old[:2] == key[:2] and _is_the_same(old, gone[old][1], key, manifest)]
     return gone.pop(similar[0]) if len(similar) == 1 else None
 
 
 def _is_the_same(old_key: Key, old: Mapping[str, Any], key: Key, new: Mapping[str, Any]) -> bool:
-    """Check whether two objects are one with a new name: by selector, by the name without a hash, or by the rest."""
+    """Check whether an old and a new object are the same object under another name or in another namespace.
+
+    They are the same if they have equal selectors or pods, or equal names apart from a hash at the end, or equal
+    content. Each key contains API group, kind, namespace and name.
+    """
     if at(new, "spec.template") is not None and at(old, "spec.selector") is not None:
         same = [at(old, path) == at(new, path) for path in ("spec.selector", "spec.template.spec")]
         return old_key[2] == key[2] and any(same)

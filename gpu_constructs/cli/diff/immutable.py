@@ -31,7 +31,12 @@ def refused_fields(pair: Pair) -> list[str]:
 
 
 def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
-    """Yield the paths of the fields that a row of the table refuses to change."""
+    """Yield the paths of the changed fields that the API server does not let anyone change, according to one row.
+
+    Args:
+        row: Row of the table ``immutable.yaml``, which lists fields that cannot change.
+        pair: Object before and after the change.
+    """
     path = row["path"]
     old, new = (_compared(row, one) for one in (pair.before, pair.after))
     if not _applies(row, pair) or (row.get("if_given") and new is None) or new != row.get("to", new):
@@ -53,7 +58,12 @@ def _applies(row: Mapping[str, Any], pair: Pair) -> bool:
 
 
 def _compared(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> Any:
-    """Return the value at the path of a row without the fields that the API server does change."""
+    """Return the value at the path of ``row``, without the fields below it that can change.
+
+    Args:
+        row: Row of the table ``immutable.yaml``. Its column ``except`` lists the fields that can change.
+        manifest: Object.
+    """
     value = copy.deepcopy(at(manifest, row["path"]))
     for path in row.get("except", ()):
         parent, _, name = path.rpartition(".")
@@ -77,5 +87,5 @@ def is_growing(pair: Pair) -> bool:
 
 
 def effect_of_deletion(kind: str) -> str:
-    """Return the effect of the deletion of an object of a kind; empty if the deletion only removes the object."""
+    """Return what the deletion of an object of this kind stops or removes; empty if it removes only the object."""
     return str(table(_PACKAGE, "kinds.yaml").get(kind, ""))

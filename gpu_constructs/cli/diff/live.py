@@ -28,7 +28,7 @@ _LOCALLY = (
 
 
 def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
-    """Return the two sides for a folder: its objects as they run, and as they would be after an apply.
+    """Return the two versions to compare: objects as they are in the cluster, and as they would be after an apply.
 
     Args:
         kubectl: Program that reads the cluster.
@@ -97,7 +97,13 @@ def _of_helm(manifest: Mapping[str, Any]) -> str:
 
 
 def _named(document: Document, manifest: Mapping[str, Any], context: str = "") -> Document:
-    """Return an object of the cluster under the identity of the object in the folder."""
+    """Return an object of the cluster with the name of the same object in the folder, so that the two compare as one.
+
+    Args:
+        document: Object in the folder.
+        manifest: The same object, as the API server returned it.
+        context: Context of kubectl, which messages state as the place of the object. Empty: the file in the folder.
+    """
     metadata = {**manifest["metadata"], "name": document.manifest["metadata"]["name"]}
     if "namespace" not in document.manifest["metadata"]:
         metadata.pop("namespace", None)

@@ -48,7 +48,11 @@ class Change:
         return ".".join(self.path).replace(".[", "[")
 
     def is_below(self, *path: str) -> bool:
-        """Check whether the field is at a path of the object, or below it."""
+        """Check whether the changed field is at the given path of the object, or below it.
+
+        Args:
+            path: Keys from the root of the object, such as ``"spec", "template"``.
+        """
         return self.path[: len(path)] == path
 
 
@@ -67,7 +71,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Difference:
-    """An object on both sides, and the consequences of its change.
+    """An object before and after the change, and the consequences of the change.
 
     Attributes:
         action: What happens to the object.
@@ -96,18 +100,18 @@ class Difference:
         return str(self.document.manifest["kind"])
 
     def has(self, *topics: Topic) -> bool:
-        """Check whether the difference has a consequence of one of some topics."""
+        """Check whether the change has a consequence with one of the given topics, such as ``restart``."""
         return any(effect.topic in topics for effect in self.effects)
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two sides of a comparison.
+    """One of the two versions that the command compares, for example the content of a folder.
 
     Attributes:
         objects: Kubernetes objects.
         texts: Texts of the files for nodes and for Helm, by their path below the folder.
-        root: Path of the folder; empty if the side is not a folder.
+        root: Path of the folder; empty if the version does not come from a folder.
     """
 
     objects: Sequence[Document]
@@ -115,7 +119,10 @@ class Side:
     root: str = ""
 
     def path_of(self, document: Document) -> str:
-        """Return the path of the file of an object below the folder of this side; empty if the side is not a folder."""
+        """Return the path of the file that contains an object, relative to the compared folder.
+
+        Return an empty text if this version does not come from a folder.
+        """
         return document.file.removeprefix(self.root).lstrip("/") if self.root else ""
 
     def manifests(self) -> list[dict[str, Any]]:
@@ -129,11 +136,11 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Sides:
-    """The two sides of a comparison, and what the command could not read.
+    """The two versions that the command compares, and what it could not read.
 
     Attributes:
-        old: Side before the change.
-        new: Side after the change.
+        old: Version before the change.
+        new: Version after the change.
         broken: Parts of the input that the command could not read.
         how: Sentence that states what the command compares; empty for files.
         refusals: Messages of the API server for the objects that it refuses, from a dry run. None: there was no dry

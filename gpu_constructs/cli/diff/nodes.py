@@ -37,12 +37,12 @@ class FileDifference:
 
 
 def of_files(old: Mapping[str, str], new: Mapping[str, str], root: str) -> tuple[list[FileDifference], list[Broken]]:
-    """Return the files for nodes and for Helm that differ, and the files that are not YAML.
+    """Return two lists: the machine configurations and Helm values files that differ, and those that are not YAML.
 
     Args:
         old: Texts of the files before the change, by their path.
         new: Texts of the files after the change, by their path.
-        root: Folder of the files after the change, for the commands.
+        root: Folder of the files after the change. Commands contain the paths of files in this folder.
     """
     found, broken = [], []
     for path in sorted({*old, *new}):
@@ -63,7 +63,10 @@ def of_files(old: Mapping[str, str], new: Mapping[str, str], root: str) -> tuple
 
 
 def _settings(text: str) -> dict[str, Any]:
-    """Return the settings in a file of one or more documents. Documents with a kind are below their kind and name."""
+    """Return the settings in a file of YAML documents as one dict.
+
+    The settings of a document with a kind are at the keys kind and name, for example ``["KubeletConfig"][""]``.
+    """
     found: dict[str, Any] = {}
     for document in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if isinstance(document, dict) and "kind" in document and "machine" not in document:
@@ -96,7 +99,10 @@ def _machine(path: str, file: str, changes: Sequence[Change]) -> FileDifference:
 
 
 def _matched(changes: Sequence[Change]) -> Iterator[tuple[Mapping[str, Any], Change]]:
-    """Yield each row of the table that applies to a change, in the order of the table."""
+    """Yield pairs for the rows of ``nodes.yaml`` that apply to changed settings: the row, and the change.
+
+    A row states what happens to a node if a setting changes. The pairs are in the order of the rows.
+    """
     rows = table("gpu_constructs.cli.diff", "nodes.yaml")
     pairs = [
         (number, change)

@@ -45,7 +45,12 @@ def _reason(change: Change, path: tuple[str, ...]) -> str:
 
 
 def of_pods(pair: Pair, changes: Sequence[Change]) -> Iterator[Effect]:
-    """Yield the effects of a changed object on the pods that it creates."""
+    """Yield the consequences (topic and text) of a changed object for the pods that it creates, such as a restart.
+
+    Args:
+        pair: Object before and after the change.
+        changes: Fields that differ.
+    """
     kind = pair.after["kind"]
     if kind == "CronJob" and (found := [one for one in changes if one.is_below("spec", "jobTemplate")]):
         yield Effect("note", f"the next run uses the new template ({reasons(found, 4)}). Running jobs continue")
@@ -75,7 +80,12 @@ def _steps(path: Sequence[str | int]) -> tuple[str, ...]:
 
 
 def _of_template(pair: Pair, why: str) -> Effect:
-    """Return the effect of a changed pod template."""
+    """Return the consequence (topic and text) of a changed pod template: which pods restart.
+
+    Args:
+        pair: Deployment, StatefulSet or DaemonSet before and after the change.
+        why: Changed fields in words, for the end of the sentence.
+    """
     spec, kind = pair.after["spec"], pair.after["kind"]
     strategy = spec.get("strategy" if kind == "Deployment" else "updateStrategy", {})
     if strategy.get("type") == "OnDelete":
@@ -95,7 +105,11 @@ def _of_template(pair: Pair, why: str) -> Effect:
 
 
 def _of_replicas(pair: Pair) -> Iterator[Effect]:
-    """Yield the effect of a changed number of replicas."""
+    """Yield the consequence (topic and text) of a changed number of replicas: how many pods stop or start.
+
+    Args:
+        pair: Object before and after the change.
+    """
     counts = [at(one, "spec.replicas") for one in (pair.before, pair.after)]
     if None in counts or counts[0] == counts[1]:
         return
@@ -106,12 +120,12 @@ def _of_replicas(pair: Pair) -> Iterator[Effect]:
 
 
 def of_configuration(pair: Pair, changes: Sequence[Change], others: Sequence[Pair]) -> Iterator[Effect]:
-    """Yield the effects of a changed ConfigMap or Secret on the pods that use it.
+    """Yield the consequences (topic and text) of a changed ConfigMap or Secret for the pods that use it.
 
     Args:
-        pair: ConfigMap or Secret on both sides.
+        pair: ConfigMap or Secret before and after the change.
         changes: Fields that differ.
-        others: All pairs of objects. Workloads among them that restart anyway read the new content.
+        others: All objects before and after the change. Workloads among them that restart anyway read the new content.
     """
     kind, name = pair.after["kind"], pair.before["metadata"]["name"]
     if kind not in _CONFIG_KINDS or not any(one.path[0] in ("data", "binaryData") for one in changes):
@@ -135,7 +149,12 @@ def _of_user(user: Pair, name: str, uses: set[str]) -> Iterator[Effect]:
 
 
 def _of_use(user: str, uses: set[str]) -> Effect:
-    """Return the effect on pods that use a changed ConfigMap or Secret without a checksum in their template."""
+    """Return the consequence (topic and text) of a changed ConfigMap or Secret for a workload that does not restart.
+
+    Args:
+        user: Name of the workload, which uses the ConfigMap or Secret.
+        uses: Ways in which its pods use the object: ``env``, ``envFrom``, ``subPath`` or ``files``.
+    """
     if uses == {"files"}:
         return Effect(
             "note",

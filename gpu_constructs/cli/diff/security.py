@@ -20,16 +20,22 @@ _MATCHING = ("matchConstraints", "matchConditions", "matchResources", "paramRef"
 
 
 def of_security(pair: Pair) -> Iterator[Effect]:
-    """Yield the effects of a difference on rights and access."""
+    """Yield a consequence (topic and text) for each right that the change of an object adds or removes.
+
+    Args:
+        pair: Object before and after the change.
+    """
     yield from _gained("broadening", pair.before, pair.after, "", "no longer ")
     yield from _gained("narrowing", pair.after, pair.before, "no longer: ", "now ")
 
 
 def _gained(topic: Topic, old: Object, new: Object, right: str, guard: str) -> Iterator[Effect]:
-    """Yield an effect for each right that only the second object has, and for each guard that only the first one has.
+    """Yield a consequence for each right that only the second object has, and each guard that only the first one has.
+
+    A guard is something that the object forbids.
 
     Args:
-        topic: Topic of the effects.
+        topic: Topic of the consequences.
         old: First object; empty if there is none.
         new: Second object; empty if there is none.
         right: Words before a right.
@@ -43,7 +49,10 @@ def _gained(topic: Topic, old: Object, new: Object, right: str, guard: str) -> I
 
 
 def _rights(manifest: Object) -> Iterator[tuple[str, bool]]:
-    """Yield what an object allows, and whether this counts for a new object too."""
+    """Yield a pair for each right that an object gives, such as access to the host network of a node: text, and bool.
+
+    The bool is True if the right is worth a message even for a new object, and not only if a change adds it.
+    """
     kind = manifest["kind"]
     for spec in pod_specs(dict(manifest)):
         yield from _rights_of_pod(spec)
@@ -71,7 +80,10 @@ def _rights(manifest: Object) -> Iterator[tuple[str, bool]]:
 
 
 def _rights_of_pod(spec: Object) -> Iterator[tuple[str, bool]]:
-    """Yield what a pod may do on its node and in the cluster."""
+    """Yield a pair for each right of a pod on its node or in the cluster: text, and bool.
+
+    The bool is True if the right is worth a message even for a new object.
+    """
     yield from ((f"{name} is on", True) for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name) is True)
     if spec.get("automountServiceAccountToken") is not False:
         yield "the pods can mount a token for the API server", False
@@ -90,7 +102,14 @@ def _rights_of_pod(spec: Object) -> Iterator[tuple[str, bool]]:
 
 
 def _rights_of_container(pod: Object, own: Object) -> Iterator[tuple[str, bool]]:
-    """Yield what the security contexts of a pod and of a container allow."""
+    """Yield a pair for each right of a container: text, and bool.
+
+    The bool is True if the right is worth a message even for a new object.
+
+    Args:
+        pod: Security context of the pod.
+        own: Security context of the container, which takes precedence.
+    """
     user: object = own.get("runAsUser", pod.get("runAsUser"))
     non_root = own.get("runAsNonRoot", pod.get("runAsNonRoot")) is True
     capabilities = own.get("capabilities", {})
@@ -109,7 +128,7 @@ def _rights_of_container(pod: Object, own: Object) -> Iterator[tuple[str, bool]]
 
 
 def _verbs(new: Object, old: Object) -> list[str]:
-    """Return the rights of a Role or ClusterRole that another one does not contain, one text for each resource."""
+    """Return a text for each resource on which the Role or ClusterRole ``new`` gives more rights than ``old``."""
     if not new or new["kind"] not in ("Role", "ClusterRole"):
         return []
     former = list(_rules(old)) if old else []
@@ -125,7 +144,7 @@ def _resource(group: str, resource: str, name: str) -> str:
 
 
 def _rules(role: Object) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each right of a Role as verb, API group, resource and name of an object, with ``*`` for all."""
+    """Yield the rights of a Role as tuples: verb, API group, resource, and name of an object. ``*`` stands for all."""
     for rule in mappings_at(role, "rules"):
         for verb in rule.get("verbs", ()):
             for group in rule.get("apiGroups", ("",)):
@@ -135,7 +154,7 @@ def _rules(role: Object) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _guards(manifest: Object) -> Iterator[str]:
-    """Yield what an object forbids, each as the end of a sentence that begins with "no longer" or "now"."""
+    """Yield what an object forbids, such as the traffic of a network policy. The texts follow "no longer" or "now"."""
     kind = manifest.get("kind")
     if kind == "NetworkPolicy":
         selector = json.dumps(at(manifest, "spec.podSelector", {}), sort_keys=True)

@@ -171,7 +171,10 @@ def _escaped(text: str) -> str:
 
 
 def findings_of(comparison: Comparison) -> list[Finding]:
-    """Return a finding for each consequence, and for each object that changes without one."""
+    """Return a finding (one entry of the report) for each consequence of a change.
+
+    A changed object without a consequence gets a finding that states the change.
+    """
     found = []
     for one in comparison.differences:
         document = one.document

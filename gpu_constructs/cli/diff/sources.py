@@ -20,13 +20,13 @@ _WAY_OUT = "Pass a commit, a branch or a tag, and a folder that it contains"
 
 
 def of_paths(old: str, new: str) -> Sides:
-    """Return the two sides for two folders or files."""
+    """Return the old and the new version to compare, each read from a folder or a file."""
     (before, unread), (after, also) = side_of(old), side_of(new)
     return Sides(before, after, [*unread, *also])
 
 
 def of_git(revisions: str, folder: str) -> Sides:
-    """Return the two sides for a folder: as a revision contains it, and as it is or as a second revision contains it.
+    """Return the old and the new version of a folder: two revisions, or one revision and the folder on the disk.
 
     Args:
         revisions: Revision, or two revisions with ``..`` between them.
@@ -84,7 +84,10 @@ def committed(revision: str, folder: str) -> tuple[Side, list[Broken]]:
 
 @contextmanager
 def _archive(revision: str, folder: str) -> Iterator[Path]:
-    """Write a folder of a Git revision to a temporary folder, and remove it at the end."""
+    """Write a folder of a Git revision to a temporary folder, and yield the path of that folder.
+
+    The temporary folder exists until the end of the ``with`` block.
+    """
     try:
         if revision.startswith("-"):
             raise CommandError(f"--git must be a revision, got {revision!r}. {_WAY_OUT}")

@@ -86,7 +86,15 @@ def _deletion(kubectl: str, document: Document, why: str = "") -> Step:
 
 
 def _places(documents: Sequence[Document], side: Side) -> Iterator[tuple[str, str]]:
-    """Yield each folder or file to apply, in the order of the files, with a note for folders that need definitions."""
+    """Yield pairs: path of a folder or file to apply, and a note.
+
+    Folders whose objects need custom resource definitions come last. Their note states that the cluster must have the
+    definitions first. Other notes are empty.
+
+    Args:
+        documents: Objects to apply.
+        side: New version, which states whether the objects come from a folder.
+    """
     places: dict[str, None] = {}
     for one in sorted(documents, key=lambda one: (_NEEDS_CRDS in one.file, one.file)):
         places[str(PurePosixPath(one.file).parent) if side.root else one.file] = None

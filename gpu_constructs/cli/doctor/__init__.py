@@ -63,10 +63,10 @@ def _duration(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Run the command.
+    """Run the command: check a cluster or saved files, and print the problems. Return the exit status.
 
     Raises:
-        CommandError: Options contradict each other, or the command can look at nothing.
+        CommandError: Options contradict each other, or neither the cluster nor a saved file is readable.
     """
     from gpu_constructs.cli.doctor import bundle, output
 

@@ -73,7 +73,7 @@ def _are_texts(value: object) -> bool:
 
 
 def _logs(folder: Path) -> dict[tuple[str, str], str]:
-    """Return the logs below a folder ``logs/<namespace>/<pod>.log``."""
+    """Return the logs in the files ``logs/<namespace>/<pod>.log`` of a folder, by namespace and name of the pod."""
     files = sorted((folder / "logs").glob("*/*.log")) if folder.is_dir() else []
     return {(file.parent.name, file.stem): _text(file) for file in files}
 

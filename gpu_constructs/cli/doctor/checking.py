@@ -44,7 +44,7 @@ class NotLookedError(Exception):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table of checks. The table explains the columns."""
+    """A row of the table ``checks.yaml``, which lists the checks and explains its columns."""
 
     id: str
     category: str
@@ -91,7 +91,7 @@ def check(function: Check) -> Check:
 
 
 def rows() -> list[Row]:
-    """Return the rows of the table of checks, in the order of cause."""
+    """Return the rows of the table of checks. A check comes before the checks whose problems it can explain."""
     made = []
     for group in table(__package__, "checks.yaml"):
         for given in group["checks"]:
@@ -102,7 +102,7 @@ def rows() -> list[Row]:
 
 
 def run(view: View) -> list[Result]:
-    """Return the results of all checks, in the order of cause."""
+    """Return the results of all checks. A check comes before the checks whose problems it can explain."""
     for name in _MODULES:
         import_module(f"{__package__}.{name}_checks")
     done: dict[str, Result] = {}
@@ -146,7 +146,7 @@ def _judged(row: Row, problems: Sequence[Problem], view: View) -> Result:
 
 
 def _by_log(row: Row, view: View) -> Iterator[Problem]:
-    """Yield a problem for each program whose log has a line that the pattern of a check matches."""
+    """Yield a problem for each program whose log has a line that matches the pattern (``row.log``) of a check."""
     for pod, line in view.log_lines(row.log):
         yield Problem(title(pod), f"its log says: {shortened(line)}")
 
@@ -158,7 +158,7 @@ def shortened(text: str, most: int = 160) -> str:
 
 
 def could_look(results: Sequence[Result], view: View) -> bool:
-    """Check whether the command could look at each category without which the result is incomplete."""
+    """Check whether the command could run at least one check in each category that a complete result needs."""
     if any(one.because == _MALFORMED for one in results) or not view.snapshot.unread.keys().isdisjoint(("Node", "Pod")):
         return False
     applicable = [one for one in results if one.status != "inapplicable"]

@@ -25,7 +25,7 @@ _TIMEOUT = "--request-timeout=20s"
 
 @dataclass
 class _Reading:
-    """Objects that a reader has found, and what it could not read."""
+    """The result of reading a cluster: objects by kind, and reasons why it does not contain others."""
 
     objects: dict[str, list[Manifest]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
@@ -60,7 +60,17 @@ def _resource(kind: Iterable[str]) -> str:
 
 
 def _read_kind(kubectl: Kubectl, kind: str, resource: str, namespace: str, found: _Reading) -> None:
-    """Read all objects of a kind, or those of one namespace if the user has no right to all."""
+    """Read all objects of a kind, and add them to ``found``.
+
+    If the user has no right to read all, read those of one namespace.
+
+    Args:
+        kubectl: Program that reads the cluster.
+        kind: Kind of the objects.
+        resource: Name of the kind for kubectl, such as ``pods``.
+        namespace: Namespace to read if the user has no right to all; empty if there is none.
+        found: Objects by kind, and reasons why a kind is missing.
+    """
     for scope in ("--all-namespaces", *([f"--namespace={namespace}"] if namespace else [])):
         try:
             found.objects[kind] = _get(kubectl, kind, resource, scope)
@@ -92,7 +102,13 @@ def _names_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_config_maps(kubectl: Kubectl, view: View, found: _Reading) -> None:
-    """Read the ConfigMaps that device plugins mount."""
+    """Read the ConfigMaps that device plugins mount, and add them to ``found``.
+
+    Args:
+        kubectl: Program that reads the cluster.
+        view: Objects that the command has already read.
+        found: Objects by kind, and reasons why a kind is missing.
+    """
     wanted = {(key(one)[0], name) for one in view.programs("device plugin") for name in config_maps(one)}
     made = []
     for namespace, name in sorted(wanted):
@@ -109,7 +125,14 @@ def _read_config_maps(kubectl: Kubectl, view: View, found: _Reading) -> None:
 
 
 def _logs(kubectl: Kubectl, view: View, found: _Reading, *, all_logs: bool) -> dict[tuple[str, str], str]:
-    """Return the last lines of the logs of programs, by namespace and pod."""
+    """Return the last lines of the logs of programs on GPU nodes, by namespace and name of the pod.
+
+    Args:
+        kubectl: Program that reads the cluster.
+        view: Objects of the cluster.
+        found: Reading, to which the function adds the reason if it could not read a log.
+        all_logs: Whether to read the logs of all these programs, and not only of those that do not work.
+    """
     pods = [pod for pod in view.program_pods() if status(pod).get("containerStatuses") and spec(pod).get("nodeName")]
     chosen = sorted((pod for pod in pods if all_logs or view.is_suspicious(pod)), key=is_ready)
     if len(chosen) > _MOST_LOGS:
@@ -141,7 +164,14 @@ def _log(kubectl: Kubectl, pod: Manifest, found: _Reading) -> str:
 
 
 def _services(view: View, found: _Reading) -> dict[str, dict[str, str]]:
-    """Return the states of the services of Talos nodes, by node and service, if talosctl has a configuration."""
+    """Return the states of the services of Talos nodes. Without a configuration of talosctl, return none.
+
+    The result is a nested dict: by name of the node, then by name of the service.
+
+    Args:
+        view: Objects of the cluster.
+        found: Reading, to which the function adds the reason if it could not read the services.
+    """
     config = os.environ.get("TALOSCONFIG") or str(Path.home() / ".talos" / "config")
     if shutil.which("talosctl") is None or not Path(config).is_file():
         found.unread["services"] = "talosctl is not installed, or has no configuration"

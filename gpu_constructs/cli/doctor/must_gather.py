@@ -23,7 +23,7 @@ _SECTION = re.compile(r"^(\S[^:]*):\s*(.*)$")
 
 
 def is_must_gather(folder: Path) -> bool:
-    """Check whether a folder comes from the script, by the names of its files."""
+    """Check whether the script ``must-gather.sh`` of the GPU Operator wrote a folder, by the names of its files."""
     return any((folder / name).is_file() for name in (_LABELS, _DESCRIPTION, "gpu_operand_pods.yaml"))
 
 
@@ -45,7 +45,10 @@ def _text(file: Path) -> str:
 
 
 def _labels(text: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the name and the labels of each node: a line with the name, then lines ``- key=value``."""
+    """Yield pairs for the nodes in a text: name and labels.
+
+    A node has a line with its name, and then a line ``- key=value`` for each label. Empty lines separate nodes.
+    """
     for block in filter(None, (part.strip() for part in text.split("\n\n"))):
         name, *rest = block.splitlines()
         pairs = (line.lstrip("- ").partition("=") for line in rest if "=" in line)

@@ -128,7 +128,7 @@ def node_taints(view: View) -> Iterator[Problem]:
 
 @check
 def driver_version(view: View) -> Iterator[Problem]:
-    """Yield a problem for each Talos node on which another driver runs than that of its extension."""
+    """Yield a problem for each Talos node whose running driver is not the version in its driver extension."""
     for node in view.talos:
         runs = labels(node).get(_DRIVER, "")
         installed = next((value for name, value in extensions(node).items() if _MODULES.match(name)), runs)

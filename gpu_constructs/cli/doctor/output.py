@@ -73,7 +73,7 @@ def _text(results: Sequence[Result], where: str) -> str:
 
 
 def _lines(results: Sequence[Result]) -> Iterator[str]:
-    """Yield the lines of a category. The checks that the command left out for one reason share a line."""
+    """Yield lines of text for the check results of one category. Checks left out for the same reason share a line."""
     for one in results:
         if one.status in _COLORS:
             line = terminal.wrapped(f"{one.status.ljust(8)} {one.row.id}: {one.row.title}", _INDENT, 2)

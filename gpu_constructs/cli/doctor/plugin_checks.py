@@ -72,7 +72,10 @@ def _is_an_operand(manifest: Manifest) -> bool:
 
 @check
 def daemonset_desired(view: View) -> Iterator[Problem]:
-    """Yield a problem for each DaemonSet of a program that selects no node, with the label or the taint."""
+    """Yield a problem for each DaemonSet of a program that runs on no node.
+
+    The problem names the node label that the DaemonSet needs, or the taint that it does not tolerate.
+    """
     empty = (one for one in view.programs() if status(one).get("desiredNumberScheduled") == 0)
     for one in (one for one in empty if program_of(one) not in _OPTIONAL):
         reasons = [_absence(one, node) for node in view.gpu_nodes or view.nodes.values()]
@@ -81,7 +84,10 @@ def daemonset_desired(view: View) -> Iterator[Problem]:
 
 
 def _absence(daemonset: Manifest, node: Manifest) -> str:
-    """Return why a DaemonSet does not run on a node; empty if it does, or if a label of the node states false."""
+    """Return why a DaemonSet does not run on a node. Return an empty text if it does, or if it should not.
+
+    It should not run on a node where the label that it selects has the value ``false``.
+    """
     pod_spec = next(pod_specs(daemonset), {})
     missing, taint = unmatched(pod_spec, node), untolerated(pod_spec, node, is_daemon=True)
     if missing:

@@ -68,7 +68,7 @@ def talos_release(view: View, node: Manifest) -> tuple[int, ...]:
 
 
 def strategies(manifest: Manifest) -> set[str]:
-    """Return the device list strategies of a device plugin, from its arguments and known words of its environment."""
+    """Return the device list strategies of a device plugin, from its arguments and from ``DEVICE_LIST_STRATEGY``."""
     found: set[str] = set()
     for pod_spec in pod_specs(manifest):
         found |= variable(pod_spec, "DEVICE_LIST_STRATEGY")
@@ -101,7 +101,7 @@ def plan_crds(view: View) -> Iterator[Problem]:
 
 @check
 def plan_objects(view: View) -> Iterator[Problem]:
-    """Return a problem for each lasting object of the plan that the cluster does not have."""
+    """Return a problem for each missing object of the plan that must stay in the cluster, such as a DaemonSet."""
     lasting = (one for one in view.planned_objects(*_LASTING) if one["kind"] in view.snapshot.objects)
     missing = (one for one in lasting if view.find(one["kind"], key(one)[1], key(one)[0]) is None)
     return (Problem(title(one), "the plan has this object, and the cluster does not") for one in missing)

@@ -37,7 +37,11 @@ _AT_ADMISSION = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "TopologyA
 
 
 def refused_by(message: str) -> str:
-    """Return the ID of the check that reports the message of a controller that could not create a pod."""
+    """Return the ID of the check that reports why a controller could not create a pod.
+
+    Args:
+        message: Message of the controller.
+    """
     return next(name for name, pattern in _REFUSALS if pattern.search(message))
 
 
@@ -53,7 +57,12 @@ def lacks_pods(controller: Manifest) -> bool:
 
 
 def refusals(view: View, *, programs: bool) -> Iterator[tuple[Manifest, str]]:
-    """Yield the objects that lack pods, each with the message of the API server that refused a pod."""
+    """Yield pairs: an object that lacks pods, and the message of the API server that refused a pod.
+
+    Args:
+        view: Objects of the cluster.
+        programs: True for programs on GPU nodes, False for workloads.
+    """
     for one, _ in view.controllers(programs=programs):
         messages = view.messages(one, "FailedCreate")
         if messages and lacks_pods(one):
@@ -86,7 +95,10 @@ def _refused(name: str) -> Check:
 
 
 def cause_of(view: View, pod: Manifest) -> tuple[str, str] | None:
-    """Return the ID of the check that reports a pod without a node, and the cause. None if the pod has a node."""
+    """Return a pair for a pod without a node: ID of the check that reports it, and cause.
+
+    Return None if the pod has a node.
+    """
     scheduled, pod_spec = condition(pod, "PodScheduled"), spec(pod)
     if status(pod).get("phase", "Pending") != "Pending" or pod_spec.get("nodeName"):
         return None
@@ -101,7 +113,13 @@ def cause_of(view: View, pod: Manifest) -> tuple[str, str] | None:
 
 
 def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[str, str]:
-    """Return the cause that follows from the labels, the taints and the free resources of nodes."""
+    """Return a pair for a pod that has no node yet: ID of the check that reports it, and cause.
+
+    Args:
+        view: Objects of the cluster. Labels, taints and free resources of the nodes explain most pods.
+        pod_spec: Spec of the pod.
+        message: Message of the scheduler, which decides if the nodes do not explain the pod.
+    """
     wanted = asked(pod_spec)
     nodes = view.gpu_nodes if wanted else list(view.nodes.values())
     labeled = [node for node in nodes if unmatched(pod_spec, node) is None]
@@ -161,7 +179,10 @@ def admission(view: View) -> Iterator[Problem]:
 
 
 def stopped(pod: Manifest) -> Iterator[tuple[str, str, str]]:
-    """Return a check, a container and a message for each container of a pod that does not run as it must."""
+    """Return triples for the containers of a pod that do not run as they must.
+
+    A triple contains the ID of the check that reports the container, the name of the container, and a message.
+    """
     states = ((container, state, str(state.get("reason"))) for container, state in container_states(pod))
     return (
         (name, container, ": ".join(filter(None, (reason, str(state.get("message") or "")))))

@@ -105,7 +105,11 @@ def _member(key: str, value: Any) -> Any:
 
 
 def _variable(variable: Manifest) -> Manifest:
-    """Return an environment variable with its name. Its value stays as ``word`` if it is a known public word."""
+    """Return an environment variable of a container without its value, which can be secret.
+
+    The result keeps only the name. If the value is one of the harmless words that the checks need, the key ``word``
+    contains it.
+    """
     name, value = str(variable.get("name")), variable.get("value", variable.get("word"))
     return {"name": name, **({"word": value} if value in TABLES["words"].get(name, ()) else {})}
 

@@ -61,7 +61,10 @@ def is_ready(pod: Manifest) -> bool:
 
 
 def container_states(pod: Manifest) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and each current or last state of the containers of a pod, such as a state of a crash."""
+    """Yield pairs for the containers of a pod that wait or have ended, now or before their last start.
+
+    A pair contains the name of the container, and its state in the form of Kubernetes.
+    """
     parts = [status(pod).get(part) or () for part in ("initContainerStatuses", "containerStatuses")]
     for one in (one for part in parts for one in part):
         states = (one.get("state") or {}, one.get("lastState") or {})
@@ -69,13 +72,16 @@ def container_states(pod: Manifest) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def variable(pod_spec: Mapping[str, Any], name: str) -> set[str]:
-    """Return the known words that containers of a pod have as the value of an environment variable."""
+    """Return the values of an environment variable in the containers of a pod.
+
+    The snapshot keeps only values that can contain no secret. The result lacks other values.
+    """
     given = (one for container in containers(pod_spec) for one in container.get("env") or ())
     return {one["word"] for one in given if one.get("name") == name and "word" in one}
 
 
 def number(text: object) -> int:
-    """Return the number that a text states; 0 for another text."""
+    """Return a text as a number, or 0 if it does not consist of digits."""
     return int(str(text)) if str(text).isdigit() else 0
 
 
@@ -120,7 +126,7 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def unmatched(pod_spec: Mapping[str, Any], node: Manifest) -> str | None:
-    """Return the first label that a pod requires and a node does not have, such as ``pool=gpu``; None without one."""
+    """Return the first label that a pod requires and a node does not have, such as ``pool=gpu``, or None."""
     has = labels(node)
     for name, value in (pod_spec.get("nodeSelector") or {}).items():
         if has.get(name) != value:
@@ -190,7 +196,7 @@ class View:
 
     @cached_property
     def planned_nodes(self) -> Sequence[Mapping[str, Any]]:
-        """Nodes of the capacity plan; none without one."""
+        """Nodes of the capacity plan. The list is empty if the user names no plan."""
         return (self.plan.report.get("nodes") or ()) if self.plan and self.plan.report else ()
 
     def planned(self) -> Iterator[tuple[Mapping[str, Any], Manifest]]:
@@ -202,7 +208,7 @@ class View:
         return self.nodes.get(spec(pod).get("nodeName", ""))
 
     def planned_objects(self, *kinds: str) -> list[Manifest]:
-        """Return the objects in the manifests of the plan; without kinds, all objects."""
+        """Return those objects of the plan that have one of the given kinds. Without kinds, return all objects."""
         return [one for one in (self.plan.manifests if self.plan else ()) if not kinds or one["kind"] in kinds]
 
     @property
@@ -213,11 +219,11 @@ class View:
     # --- programs ---------------------------------------------------------------------------------------------
 
     def programs(self, *names: str) -> list[Manifest]:
-        """Return the DaemonSets and Deployments of programs on GPU nodes; without names, of all these programs."""
+        """Return the DaemonSets and Deployments of the named programs on GPU nodes. Without names, return all."""
         return [one for one in self.all("DaemonSet", "Deployment") if self._is(one, names)]
 
     def program_pods(self, *names: str) -> list[Manifest]:
-        """Return the pods of programs on GPU nodes; without names, of all these programs."""
+        """Return the pods of the named programs on GPU nodes. Without names, return the pods of all programs there."""
         return [pod for pod in self.all("Pod") if self._is(pod, names)]
 
     def _is(self, manifest: Manifest, names: Sequence[str]) -> bool:
@@ -225,7 +231,7 @@ class View:
         return program is not None and (not names or program in names)
 
     def _program(self, manifest: Manifest) -> str | None:
-        """Return what ``program_of`` returns for an object of the snapshot, and remember it."""
+        """Return the name of the GPU program that an object runs, and remember it. Return None for other programs."""
         if id(manifest) not in self._known:
             self._known[id(manifest)] = program_of(manifest)
         return self._known[id(manifest)]
@@ -290,7 +296,12 @@ class View:
         return found
 
     def messages(self, manifest: Manifest, *reasons: str) -> list[str]:
-        """Return the messages of the events about an object, newest first; without reasons, of all its events."""
+        """Return the messages of the events about an object, the newest first.
+
+        Args:
+            manifest: Object.
+            reasons: Reasons of the events, such as ``FailedCreate``. Without reasons, all events count.
+        """
         events = self._events.get((str(manifest.get("kind")), *key(manifest)), [])
         ordered = sorted(events, key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime")), reverse=True)
         given = [one for one in ordered if not reasons or one.get("reason") in reasons]

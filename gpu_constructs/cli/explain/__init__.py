@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 @cache
 def explanations() -> dict[str, Explanation]:
-    """Return the explanations of all names, in groups."""
+    """Return a dict from each name that the command can explain, such as ``R07``, to its explanation."""
     from gpu_constructs.cli.lint.codes import codes
 
     table = files("gpu_constructs.cli.explain").joinpath("explanations.json").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def explanations() -> dict[str, Explanation]:
 
 
 def _name_among(known: Mapping[str, Explanation], given: str) -> str:
-    """Return the key of an explanation. Upper and lower case do not matter, nor does a zero in a code such as R7."""
+    """Return the name in ``known`` that the user means. Upper and lower case do not matter, and R7 means R07."""
     wanted = re.sub(r"\Ar(?=\d\Z)", "r0", given.strip().lower())
     for name in known:
         if name.lower() == wanted:

@@ -206,7 +206,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _move(staged: Path, folder: Path) -> None:
-    """Move all files to an empty folder, or none."""
+    """Move all files to an empty folder. If one of the files cannot move, delete those that have moved."""
     try:
         for path in staged.iterdir():
             path.rename(folder / path.name)

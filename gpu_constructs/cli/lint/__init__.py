@@ -115,7 +115,14 @@ def _counted(number: int, word: str) -> str:
 
 
 def _summary(where: str, result: Examined, new: Sequence[Finding], gone: Sequence[baseline.Key]) -> str:
-    """Return the last line of the report: the numbers of findings, and what the checks could not look at."""
+    """Return the last line of the report: the numbers of findings, and what the checks could not look at.
+
+    Args:
+        where: What the command examined.
+        result: Result of the checks.
+        new: Findings that the baseline (the file of accepted findings) does not contain.
+        gone: Entries of the baseline that the checks no longer find.
+    """
     numbers = [(sum(one.severity == severity for one in new), severity) for severity in SEVERITIES]
     counts = [_counted(number, severity) for number, severity in numbers if number]
     pods = "no pod requests a GPU" if not result.pods else f"{_counted(result.pods, 'pod spec')} with GPUs"

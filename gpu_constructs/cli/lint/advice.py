@@ -85,7 +85,11 @@ def for_manifests(message: str) -> str:
 
 
 def _option(match: re.Match[str]) -> str:
-    """Return the option of ``lint`` for a declaration with ``External``."""
+    """Return the option ``--external`` of ``lint`` that replaces an instruction to pass ``External`` in a message.
+
+    Args:
+        match: Match of the instruction in the message.
+    """
     verb = "Pass" if match["verb"] == "D" else "pass"
     try:
         names = ast.literal_eval(match[3])

@@ -23,7 +23,7 @@ _OF_RULES = "docs/rules.md#the-rules"
 
 @dataclass(frozen=True)
 class Code:
-    """The description of a code.
+    """The description of a code of findings, such as ``R07``.
 
     Attributes:
         title: Statement that is true if the manifests have no finding with this code.

@@ -55,7 +55,9 @@ def _declaration(text: str) -> tuple[str, str]:
 
 
 def declared_by(args: argparse.Namespace) -> list[tuple[str, Provided]]:
-    """Return what the user declares, each with the option for messages.
+    """Return what the user declares on the command line about the cluster, as pairs of an option and its declaration.
+
+    Messages name the option.
 
     Raises:
         CommandError: Kubernetes would reject a name.

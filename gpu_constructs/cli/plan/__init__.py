@@ -102,7 +102,9 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def situation_of(args: argparse.Namespace) -> tuple[documents.Documents, Situation, list[str]]:
-    """Return the documents in the named files, the situation that they and the inventory describe, and remarks.
+    """Return three results: the documents of the user, the input of the plan that they describe, and remarks.
+
+    The input consists of the Kubernetes objects, what they declare about the cluster, and the nodes of the inventory.
 
     Args:
         args: Arguments of the command, with the attributes ``paths`` and ``inventory``.
@@ -119,7 +121,11 @@ def situation_of(args: argparse.Namespace) -> tuple[documents.Documents, Situati
 
 
 def planned(situation: Situation) -> tuple[Facts, Plan]:
-    """Return the facts about a situation and its capacity plan."""
+    """Return two results for objects and nodes: the data that checks read from the objects, and the capacity plan.
+
+    Args:
+        situation: Kubernetes objects, what they declare about the cluster, and the nodes of the inventory.
+    """
     facts = Facts(situation.manifests, situation.provided, situation.inventory)
     return facts, plan(facts, situation.inventory)
 
@@ -129,7 +135,14 @@ def _summary(made: Plan) -> str:
 
 
 def _tables(made: Plan, changes: Sequence[tuple[str, ...]]) -> Iterator[Sequence[tuple[str, ...]]]:
-    """Yield the tables of a plan that have rows, without control characters that a terminal could obey."""
+    """Yield the tables of a plan, as lists of rows. The result omits tables without rows below the headings.
+
+    The texts contain no control characters, which a terminal could obey.
+
+    Args:
+        made: Plan.
+        changes: Table of the differences from the plan without the changes of ``--what-if``.
+    """
     shown = (changes, tables.resources(made), tables.nodes(made), tables.workloads(made))
     return ([tuple(map(words.readable, row)) for row in one] for one in shown if len(one) > 1)
 
@@ -150,7 +163,14 @@ def _details(made: Plan, title: str, what_if: Sequence[str], changes: Sequence[t
 def _findings(
     made: Plan, facts: Facts, objects: Sequence[documents.Document], situation: Situation
 ) -> Iterator[Finding]:
-    """Yield the problems of a plan, its conditions and its assumptions."""
+    """Yield entries of the report: the problems of a plan, its conditions and its assumptions.
+
+    Args:
+        made: Plan.
+        facts: Facts about the objects, which tell the object of a workload.
+        objects: Documents in the files, which tell the file and the line of an object.
+        situation: Input of the plan: objects and nodes.
+    """
     # A change of the copies can leave out an autoscaler, so that the manifests differ from the documents in number.
     places = {(one["kind"], *_named(one)): document for document in objects for one in (document.manifest,)}
     for problem in (*made.problems, *made.conditions):

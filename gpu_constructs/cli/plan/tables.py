@@ -62,7 +62,10 @@ def changes(before: PlanData, after: PlanData) -> Rows:
 
 
 def _facts(plan: PlanData) -> Iterator[tuple[str, str]]:
-    """Yield what a user compares between two plans, by subject."""
+    """Yield pairs of a subject and a text, such as the name of a workload and ``fits: 2 pods``.
+
+    ``changes`` compares the texts of two plans by subject.
+    """
     for each in plan.consumers:
         pods = words.counted(each.placed + each.waiting, "pod")
         waits = f"{each.waiting} of {pods} {'waits' if each.waiting == 1 else 'wait'}"

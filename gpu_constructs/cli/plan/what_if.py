@@ -35,11 +35,11 @@ _COPIES = {
 
 @dataclass(frozen=True)
 class Situation:
-    """What a plan needs: the objects and the nodes.
+    """The input of a capacity plan: the objects and the nodes.
 
     Attributes:
         manifests: Kubernetes objects as plain data.
-        provided: Effects of the objects on the cluster.
+        provided: Effects of the objects on the cluster, such as the resources that a device plugin advertises.
         inventory: GPU nodes.
     """
 
@@ -60,7 +60,7 @@ def form(text: str) -> str:
 
 
 def changed(situation: Situation, change: str) -> Situation:
-    """Return a situation with one change.
+    """Return the objects and nodes of a plan with one change.
 
     Args:
         situation: Objects and nodes.
@@ -82,7 +82,7 @@ def changed(situation: Situation, change: str) -> Situation:
 
 
 def _nodes(inventory: GpuInventory, change: str, name: str) -> GpuInventory:
-    """Return an inventory with one node more or less of a pool."""
+    """Return an inventory with one node more (``add-node``) or less of the pool with the given name."""
     if name not in (known := [node.name for node in inventory.nodes]):
         raise GpuConstructsError(
             f"{change} must name a node or a pool of the inventory, got {name!r}{did_you_mean(name, known)}. "
@@ -99,11 +99,11 @@ def _nodes(inventory: GpuInventory, change: str, name: str) -> GpuInventory:
 
 
 def _copies(manifests: Sequence[Mapping[str, Any]], named: str, number: int) -> list[Mapping[str, Any]]:
-    """Return manifests in which one object has another number of copies. The result omits its autoscalers."""
+    """Return manifests in which one object has another number of copies, such as replicas. Omit its autoscalers."""
     kind, namespace, name = named.split("/")
     if kind not in _COPIES:
         raise GpuConstructsError(
-            f"{kind} must be a kind with copies, such as {', '.join(_COPIES)}. Name another object"
+            f"{kind} must be a kind that states its number of pods, such as {', '.join(_COPIES)}. Name another object"
         )
     titles = {f"{one['kind']}/{namespace_of(one)}/{name_of(one)}": one for one in manifests}
     if named not in titles:
@@ -125,7 +125,7 @@ def _copies(manifests: Sequence[Mapping[str, Any]], named: str, number: int) -> 
 
 
 def _shared(situation: Situation, resource: str | None, number: int) -> Situation:
-    """Return a situation in which the device plugin advertises another number of slots for each device."""
+    """Return objects and nodes in which the device plugin advertises another number of slots for each device."""
     offers = [offer for one in situation.provided for offer in one.gpu_offers]
     used = [one.sharing for one in offers] + [one.sharing for one in situation.inventory.nodes if one.sharing]
     shared = sorted({name for one in used for name in one.resources})

@@ -17,7 +17,10 @@ from gpu_constructs.facts.readable import kind_of, readable
 
 
 def provided_by(manifests: Sequence[Mapping[str, Any]]) -> list[Provided]:
-    """Return the effects on the cluster of the device plugins, operators and other programs among manifests.
+    """Return what the device plugins, operators and other programs among manifests change in the cluster.
+
+    Each result is a declaration, as a construct of this library would make it: for example, the GPU resources that a
+    device plugin advertises on nodes.
 
     Args:
         manifests: Kubernetes objects as plain data.
@@ -26,7 +29,7 @@ def provided_by(manifests: Sequence[Mapping[str, Any]]) -> list[Provided]:
 
 
 def effects(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[int, Provided]]:
-    """Return the effects of manifests on the cluster, each with the index of the manifest that has the effect.
+    """Return what manifests change in the cluster, as pairs: index of a manifest, and declaration of its effects.
 
     Args:
         manifests: Kubernetes objects as plain data.

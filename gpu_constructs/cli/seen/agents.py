@@ -34,9 +34,10 @@ EXPORTER = Provided(components=("dcgm-exporter",))
 
 
 def provided(manifest: Manifest, files: Files) -> Iterator[Provided]:
-    """Yield the effects of the programs in a DaemonSet.
+    """Yield declarations of what the programs in a DaemonSet change in the cluster, such as the GPU resources of nodes.
 
-    If the manifests also contain the ClusterPolicy that controls the DaemonSet, the ClusterPolicy has these effects.
+    If the manifests also contain the ClusterPolicy that controls the DaemonSet, the declaration of the ClusterPolicy
+    includes these programs.
 
     Args:
         manifest: DaemonSet.
@@ -57,9 +58,10 @@ def provided(manifest: Manifest, files: Files) -> Iterator[Provided]:
 
 
 def _effect_of(container: Manifest) -> Provided | _Effect | None:
-    """Return the effects of the program of a container, or a function that returns them.
+    """Return a declaration of what the program in a container changes in the cluster, or a function that returns it.
 
-    Return None if the library does not know the program.
+    The arguments of the function are the container, its DaemonSet and the ConfigMaps. Return None if the library does
+    not know the program.
     """
     if _POWER_SCRIPT in words_of(container):
         return _power
@@ -73,7 +75,13 @@ def _effect_of(container: Manifest) -> Provided | _Effect | None:
 
 
 def _power(container: Manifest, manifest: Manifest, files: Files) -> Provided:
-    """Return the power limits of a ``PowerLimit`` of this library."""
+    """Return a declaration of the power limits that a DaemonSet of the construct ``PowerLimit`` sets for GPUs.
+
+    Args:
+        container: Container whose variables state the limits.
+        manifest: DaemonSet.
+        files: ConfigMaps among the manifests, which this function does not need.
+    """
     given = settings(container)
     rules = (line.rpartition("=") for line in (given.get("POWER_LIMITS") or "").splitlines())
     limits = {key.removeprefix("name:"): limit for key, _, limit in rules if key.startswith("name:")}
@@ -85,7 +93,15 @@ def _power(container: Manifest, manifest: Manifest, files: Files) -> Provided:
 
 
 def _of_nfd(container: Manifest, manifest: Manifest, files: Files) -> Provided:
-    """Return the effects of Node Feature Discovery, whose worker runs in the container."""
+    """Return a declaration of the node labels and other effects of Node Feature Discovery.
+
+    Return an empty declaration if the container does not run its worker.
+
+    Args:
+        container: Container of a DaemonSet.
+        manifest: DaemonSet.
+        files: ConfigMaps among the manifests.
+    """
     if not any("nfd-worker" in word for word in (*words_of(container), str(container.get("name")))):
         return Provided()
     worker = _document("worker", container, manifest, files)
@@ -103,7 +119,7 @@ def _of_nfd(container: Manifest, manifest: Manifest, files: Files) -> Provided:
 
 
 def of_nfd_files(worker: Mapping[str, object] | None, master: Mapping[str, object] | None) -> Provided:
-    """Return the effects of Node Feature Discovery with configuration files.
+    """Return a declaration of the node labels that Node Feature Discovery sets with the given configuration files.
 
     Args:
         worker: Content of the file of the worker. None: it is not known.

@@ -34,7 +34,9 @@ _CONFIG = "devicePlugin.config"
 
 
 def of_policy(manifest: Manifest, files: Files) -> Provided:
-    """Return the effects of a ClusterPolicy. Node Feature Discovery is not part of it.
+    """Return a declaration of what a ClusterPolicy of the GPU Operator changes in the cluster.
+
+    Node Feature Discovery is not part of it.
 
     Args:
         manifest: ClusterPolicy. Its keys are those of the Helm values.
@@ -49,7 +51,7 @@ def of_policy(manifest: Manifest, files: Files) -> Provided:
 
 
 def of_releases(manifest: Manifest, files: Files) -> Iterator[Provided]:
-    """Yield the effects of the Helm releases that a HelmRelease or an Application installs.
+    """Yield declarations of what the Helm releases of a HelmRelease or an Application change in the cluster.
 
     Args:
         manifest: Object of any kind.
@@ -100,7 +102,7 @@ def _of_operator_release(release: Release, version: object, files: Files) -> Pro
 
 
 def _of_operator(values: Mapping[str, Any], version: object, namespace: str, files: Files) -> Provided:
-    """Return the effects of the GPU Operator.
+    """Return a declaration of what the GPU Operator changes in the cluster.
 
     Args:
         values: Values of the Helm chart.
@@ -133,7 +135,13 @@ def _of_operator(values: Mapping[str, Any], version: object, namespace: str, fil
 
 
 def _of_plugin_release(release: Release, version: object, files: Files) -> Provided:
-    """Return the effects of a release of the device plugin's chart."""
+    """Return a declaration of what a Helm release of the device plugin changes in the cluster.
+
+    Args:
+        release: Helm release.
+        version: Version of the chart.
+        files: ConfigMaps among the manifests.
+    """
     row = of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
     names = {"release_name": release.name, "namespace": release.namespace, "version": row.version}
     try:

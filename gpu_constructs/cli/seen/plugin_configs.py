@@ -31,8 +31,8 @@ def configs_of(texts: Mapping[str, str], default: str | None, strategy: str | No
 
     Args:
         texts: Texts of the files by name.
-        default: Name of the configuration for nodes without a label. None: the first of the files ``default``, the
-            only file, and a configuration without settings.
+        default: Name of the configuration for nodes without a label. With None, it is the file ``default``, otherwise
+            the only file, otherwise a configuration without settings.
         strategy: MIG strategy that a variable or a flag sets, which overrides the files. None: the files decide.
     """
     read = {name: config_of(text, strategy) for name, text in texts.items()}
@@ -69,14 +69,18 @@ def config_of(text: str, strategy: str | None = None) -> PluginConfig | None:
 
 
 def _decides(path: str) -> bool:
-    """Check whether a key with a problem decides what nodes advertise. If the path is a sentence, it is unknown."""
+    """Check whether a key that has a problem affects what nodes advertise.
+
+    Args:
+        path: Path of the key. If it is a sentence about the whole file, the function returns True.
+    """
     is_ignored = path.rpartition(".")[2] in _IGNORED_KEYS
     is_other = path.startswith(("resources", "imex", "flags")) and not path.endswith("migStrategy") and " " not in path
     return not is_ignored and not is_other
 
 
 def of_plugin(container: Manifest, manifest: Manifest, files: Files) -> Provided:
-    """Return the effects of a DaemonSet with a device plugin.
+    """Return a declaration of what a DaemonSet with a device plugin changes in the cluster, such as GPU resources.
 
     Args:
         container: Container of the plugin.
@@ -99,7 +103,7 @@ def of_plugin(container: Manifest, manifest: Manifest, files: Files) -> Provided
 def of_configs(
     configs: Configs | None, pod: Manifest | None, release: DevicePluginRelease, strategy: str | None = None
 ) -> Provided:
-    """Return the effects of a device plugin.
+    """Return a declaration of what a device plugin changes in the cluster, such as GPU resources.
 
     Args:
         configs: Configurations of the plugin. None: they are not known.
@@ -140,7 +144,10 @@ def _served(
 
 
 def release_of(image: object) -> DevicePluginRelease:
-    """Return the facts about the release of a device plugin. For an unknown release, return those of the newest one."""
+    """Return what the library knows about the release of a device plugin, such as its version.
+
+    Return the newest release if the library does not know the one of the image.
+    """
     version = str(image or "").partition("@")[0].rpartition(":")[2]
     return of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
 
