@@ -48,10 +48,6 @@ def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
     old = [_named(one, running[id(one)], where.partition(",")[0]) for one in given if id(one) in running]
     new = [_after(one, running, results) for one in given if id(one) not in unseen]
     names = {id(one): kinds.identity_of(one.manifest) for one in given}
-    notes = {
-        names[one]: f"kubectl apply needs --force-conflicts, because of a {text}" for one, text in conflicts.items()
-    }
-    notes |= {names[one]: text for one, found in running.items() if (text := _of_helm(found))}
     unread = [Broken(one.file, one.line, f"{one.name}: {text}") for one, text in errors if id(one) in unseen]
     return Sides(
         Side(old),
@@ -59,8 +55,18 @@ def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
         [*broken, *unread],
         f"{where}; compared {_LOCALLY if is_local else _BY_SERVER}. Objects that only run are not compared",
         None if is_local else {names[one]: text for one, text in refused.items()},
-        notes,
+        {names[one]: text for one, text in (_notes(conflicts) | _owners(running)).items()},
     )
+
+
+def _notes(conflicts: Mapping[int, str]) -> dict[int, str]:
+    """Return a sentence for each object with fields that another program manages."""
+    return {one: f"kubectl apply needs --force-conflicts, because of a {text}" for one, text in conflicts.items()}
+
+
+def _owners(running: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
+    """Return a sentence for each object that belongs to a Helm release."""
+    return {one: text for one, found in running.items() if (text := _of_helm(found))}
 
 
 def _after(
