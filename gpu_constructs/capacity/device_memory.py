@@ -366,9 +366,13 @@ def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
 
 
 def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the pods with the largest memory, up to the number of pods that a device can serve at the same time.
+    """Yield triples for the pods with the largest memory, until their number is ``most``.
 
-    Each result is a tuple: memory of a pod in MiB, number of such pods, and index of the workload.
+    A triple contains the memory of a pod in MiB, the number of such pods, and the index of the workload.
+
+    Args:
+        known: Equal pods as triples: memory of a pod in MiB, number of pods, and index of the workload.
+        most: Largest number of pods, such as the number that a device can serve at the same time.
     """
     for mib, pods, index in known:
         if most <= 0:

@@ -230,7 +230,7 @@ class Problems:
         return sum(each * count for each, count in slots), sum(count for _, count in slots)
 
     def _shares(self, packed: Packed, shortage: Shortage, place: int) -> bool:
-        """Return whether the lack of slots goes away if more pods share each GPU.
+        """Return whether a lack of slots (the resource with the index ``place``) ends if more pods share each GPU.
 
         More slots do not help if a pod requests several slots, because two slots of one GPU are not two GPUs. More
         slots do not help pods that must run together either, because each of these pods needs its own board.

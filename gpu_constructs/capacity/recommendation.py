@@ -221,7 +221,7 @@ class _Gang:
 
 
 def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
-    """Return the gang of each workload whose pods must run together and need whole boards, as a dict by index."""
+    """Return a dict from the index of a workload to its gang: pods that must run together and need whole boards."""
     whole = ((index, one) for index, one in enumerate(asking) if one.is_gang and not devices_for(one))
     together = grouped(((one.subject, one.namespace, one.name), index) for index, one in whole)
     gangs = ((those, _Gang([asking[index] for index in those])) for those in together.values())
@@ -231,7 +231,7 @@ def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
 def _taken(
     inventory: GpuInventory, asking: Sequence[Consumer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[frozenset[int]]:
-    """Return a set for each node of the inventory: the indices of the workloads whose pods the node accepts.
+    """Return a set for each node of the inventory: the indices of the workloads in ``asking`` that the node accepts.
 
     The function checks labels and taints only, not the free slots.
     """
@@ -292,10 +292,10 @@ def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str,
 
 
 def _is_looked_at(asking: Sequence[Consumer], nodes: int) -> bool:
-    """Check whether to add advice on GPU sharing to a plan.
+    """Check whether to add advice on GPU sharing to a plan. The workloads in ``asking`` request GPUs.
 
-    The plan gets no advice if no workload requests GPUs, if it has too many nodes and workloads, or if a workload uses
-    DRA.
+    The plan gets no advice if there are no such workloads, if it has too many nodes and workloads, or if a workload
+    uses DRA.
     """
     names = [name for one in asking for name in one.asks]
     return bool(asking) and len(asking) * nodes <= _MOST_PAIRS and all("/" in name for name in names)

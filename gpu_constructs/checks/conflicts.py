@@ -225,7 +225,13 @@ def _line(platform: Platform) -> str:
 
 
 def _need_nothing_of(facts: Facts, at: int, *platforms: Platform) -> bool:
-    """Check whether a construct works on any platform, because its pods need no runtime class."""
+    """Check whether a construct works on each of several platforms, because its pods need no runtime class.
+
+    Args:
+        facts: Facts about the app.
+        at: Index of the construct in ``facts.provided``.
+        platforms: Platforms.
+    """
     names_differ = len({platform.runtime_class for platform in platforms}) > 1
     return names_differ and (facts.provided[at].is_workload or facts.gpu_runtime in ("default", "cdi"))
 

@@ -134,7 +134,12 @@ def _missing(one: _Reference, names: list[str]) -> Finding:
 
 
 def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
-    """Yield a problem for each key that a reference needs and that the referenced object does not have."""
+    """Yield a problem for each key that a reference needs and that the referenced object does not have.
+
+    Args:
+        one: Reference.
+        known: Objects of the app with their keys: by kind and namespace, then by name.
+    """
     has = known.get((one.kind, one.namespace), {}).get(one.name)
     # If the object has no keys, another program adds them.
     for key in one.keys if has else ():

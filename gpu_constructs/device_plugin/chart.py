@@ -235,7 +235,14 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
 
 
 def _surroundings(namespace: object, runtime_class: object, given: Installation, manifests: Manifests) -> Surroundings:
-    """Return the Namespaces and the RuntimeClass that the chart creates, as pairs of class and name by construct ID."""
+    """Return the Namespaces and the RuntimeClass that the chart creates, as pairs of class and name by construct ID.
+
+    Args:
+        namespace: Value of the keyword ``namespace``. The chart creates no namespace for an object.
+        runtime_class: Value of the keyword ``runtime_class``.
+        given: Options of the installation.
+        manifests: Objects of the installation, whose pods can need the RuntimeClass.
+    """
     of_discovery = None if given.discovery is None else given.discovery.namespace
     other = None if of_discovery == given.namespace else of_discovery
     named = {"namespace": namespace, "node-feature-discovery-namespace": other}

@@ -164,9 +164,14 @@ def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], 
 
 
 def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
-    """Return the prefix for the names of the objects that Helm would use.
+    """Return the start of the names that Helm gives to the objects of the chart.
 
-    The suffixes of the object names limit its length.
+    The names have suffixes, which limit the length of their start.
+
+    Args:
+        read: Helm values.
+        release_name: Name of the Helm release.
+        config: Configuration of the plugin, or several of them.
     """
     others = [] if isinstance(config, PluginConfig) else [c for c in config.configs if c != config.default]
     suffix = max([len(f"-{object_suffix(other)}") for other in others], default=0)
@@ -290,6 +295,10 @@ def _named_files(read: Reading, files: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the configuration files in ``config.map`` of the Helm values, by name.
 
     If YAML reads a name as a number or a boolean, the result contains it as text, like the ConfigMap.
+
+    Args:
+        read: Helm values, to which the function reports problems.
+        files: Texts of the files by name, as YAML reads them.
     """
     found: dict[str, Any] = {}
     for key, text in files.items():
@@ -318,6 +327,10 @@ def _default(read: Reading, configs: Mapping[str, PluginConfig]) -> str | None:
     """Return the name of the configuration that config-manager selects for nodes without a label.
 
     Return None if config-manager selects an empty configuration.
+
+    Args:
+        read: Helm values.
+        configs: Configurations by name.
     """
     name = str(read.get("config.default", ""))
     if name:

@@ -94,7 +94,7 @@ def chosen(given: Any, struct: Any) -> Any:
 
 
 def discovered_by(given: object) -> DiscoveredBy:
-    """Return the installer of Node Feature Discovery: ``chart``, ``external`` or ``none``."""
+    """Return who installs Node Feature Discovery, by the value of the user: ``chart``, ``external`` or ``none``."""
     return "external" if given == "external" else "none" if given is False else "chart"
 
 
@@ -240,7 +240,7 @@ def _of_gpu_feature_discovery(flags: Flags) -> Iterable[fields.Conflict]:
 
 
 def manifests_of(given: Installation) -> Manifests:
-    """Return the manifests of all objects, except namespaces and the RuntimeClass, by construct path.
+    """Return the manifests of an installation by construct path, except namespaces and the RuntimeClass.
 
     Raises:
         GpuConstructsError: An option contradicts the others.

@@ -321,7 +321,11 @@ def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -
 
 
 def _environment(given: object) -> Any:
-    """Return environment variables as a list, as a container has them. Helm values can state a mapping instead."""
+    """Return environment variables as the list that a container has.
+
+    Args:
+        given: Variables in the Helm values: such a list, or a mapping by name.
+    """
     if not isinstance(given, Mapping):
         return given
     return [

@@ -178,7 +178,7 @@ def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mappi
 
 
 def _drifts(row: Mapping[str, Any], terms: Terms, series: GpuSeries, options: Options) -> Iterator[Rule]:
-    """Yield an alert for each limit of each ``PowerLimit``. It fires if the actual limit of a GPU is different."""
+    """Yield an alert for each limit of each ``PowerLimit``, from the template ``row``. It fires if a limit differs."""
     node, before = series.labels.node, list[str]()
     for nodes, agent in _agents(options).items():
         chosen, labels = list[str](), dict[str, str]()

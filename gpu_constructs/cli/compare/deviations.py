@@ -116,7 +116,12 @@ def explanation(
 
 
 def _is_value(found: Any, wanted: Any) -> bool:
-    """Check whether a value of a difference is the one that a rule states."""
+    """Check whether a value is the one that a rule for differences states.
+
+    Args:
+        found: Value in the manifests; ``ABSENT`` if there is none.
+        wanted: Value in the rule: literal, a pattern after ``~``, or a word such as ``(any)``.
+    """
     if wanted in ("(any)", "(given)"):
         return wanted == "(any)" or found is not ABSENT
     if wanted is ABSENT or found is ABSENT:

@@ -56,7 +56,7 @@ class Comparison:
 
 
 def only_security(found: Comparison) -> Comparison:
-    """Return the parts of a comparison that concern rights and access."""
+    """Return a comparison without the objects, files and consequences that do not concern rights and access."""
     kept = []
     for one in found.differences:
         effects = [effect for effect in one.effects if effect.topic in ("broadening", "narrowing")]

@@ -130,7 +130,12 @@ def _result(row: Row, view: View, before: Sequence[Result]) -> Result:
 
 
 def _unread(row: Row, view: View) -> str:
-    """Return the reason why the command could not read what a check needs; empty if it could."""
+    """Return the reason why the command could not read the objects that a check needs; empty if it could.
+
+    Args:
+        row: Row of the table ``checks.yaml``, which states what the check needs.
+        view: Objects that the command has read.
+    """
     snapshot = view.snapshot
     missing = (snapshot.unread[one] for one in row.needs if one in snapshot.unread and one != "logs")
     partly = (snapshot.partial[one] for one in row.needs if row.whole and one in snapshot.partial)

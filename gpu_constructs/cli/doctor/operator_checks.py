@@ -67,7 +67,7 @@ def operator_values(view: View) -> Iterator[Problem]:
 
 
 def _missing(wanted: Mapping[str, Any], has: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Yield the paths of the scalar values that are absent or different."""
+    """Yield the paths of the scalar values in ``wanted`` that ``has`` lacks or sets to another value."""
     for name, value in wanted.items():
         if isinstance(value, Mapping):
             yield from _missing(value, has.get(name) or {}, f"{path}{name}.")

@@ -196,7 +196,7 @@ class View:
 
     @cached_property
     def planned_nodes(self) -> Sequence[Mapping[str, Any]]:
-        """Nodes of the capacity plan. The list is empty if the user names no plan."""
+        """Nodes of the capacity plan. The list is empty without a plan."""
         return (self.plan.report.get("nodes") or ()) if self.plan and self.plan.report else ()
 
     def planned(self) -> Iterator[tuple[Mapping[str, Any], Manifest]]:

@@ -130,7 +130,15 @@ def of_configs(
 def _served(
     given: Mapping[str, str | None], container: Manifest, pod: Manifest, namespace: str, files: Files
 ) -> Configs | None:
-    """Return the configurations that a device plugin reads, from its flags, variables and mounted files."""
+    """Return the configurations that a device plugin reads. Return None if they are not among the manifests.
+
+    Args:
+        given: Flags and variables of the container, by name of the variable.
+        container: Container of the plugin.
+        pod: Pod spec.
+        namespace: Namespace of the pod.
+        files: ConfigMaps among the manifests.
+    """
     strategy, path = given.get("MIG_STRATEGY"), given.get("CONFIG_FILE", "")
     if path is None or ("MIG_STRATEGY" in given and strategy is None):
         return None
