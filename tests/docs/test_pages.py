@@ -28,7 +28,7 @@ FRAGMENTS = {"dashboard": 1, "pytorch-training": 2}
 OUTPUTS = {"dra": 1, "power": 1, "talos-gpu-node": 6, "vllm": 1, "which-route": 1, "your-own-app": 1}
 # Pages that are not about a task.
 NO_TASK = {"design-decisions", "field-notes", "glossary", "how-it-is-tested", "index", "metrics", "rules", "runbook"}
-NO_TASK |= {"security", "troubleshooting", "which-route"}
+NO_TASK |= {"security", "speed", "troubleshooting", "which-route"}
 TASKS = [
     path
     for path in documents.DOCUMENTS

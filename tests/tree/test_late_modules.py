@@ -6,7 +6,7 @@ import sys
 
 
 def printed(program: str, **environment: str) -> str:
-    given = {**os.environ, **environment}
+    given = {**os.environ, "GPU_CONSTRUCTS_KERNEL": "", **environment}
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=given).stdout
 
 
