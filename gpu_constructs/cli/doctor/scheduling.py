@@ -150,7 +150,10 @@ def _shortage(view: View, wanted: Mapping[str, int], nodes: Sequence[Manifest]) 
 
 @lru_cache(maxsize=1)
 def _causes(view: View) -> list[tuple[Manifest, tuple[str, str]]]:
-    """Return the workloads without a node, each with the ID of a check and the cause."""
+    """Return pairs for the pods of workloads that have no node: the pod, and the cause.
+
+    The cause is again a pair: ID of the check that reports it, and text.
+    """
     return [(pod, cause) for pod in view.workloads if (cause := cause_of(view, pod))]
 
 

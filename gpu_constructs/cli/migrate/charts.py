@@ -193,7 +193,8 @@ def chart_of(name: str | None, file: str, values: Mapping[str, Any]) -> str:
 
     Args:
         name: Name that the user passes; None to find the chart that reads the most keys of the values.
-        file: Name of the values file. If several charts read as many keys, the one that the name contains counts.
+        file: Name of the values file. If several charts read the same number of keys, the chart counts whose name is a
+            part of the name of the file.
         values: Helm values.
 
     Raises:

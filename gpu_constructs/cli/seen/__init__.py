@@ -58,5 +58,8 @@ def _effects(objects: Sequence[Mapping[str, Any]], files: Files) -> Iterator[tup
 
 
 def _neutral(provided: Provided) -> Provided:
-    """Return a declaration without what plain manifests cannot show: the platform, and advice that depends on it."""
+    """Return a declaration without the content that plain manifests cannot show.
+
+    This content is the platform, and the advice that depends on the platform.
+    """
     return replace(provided, platform=None, needs={}, refuses={}, unwanted_node_labels={}, driver_install_dir=None)
