@@ -164,9 +164,9 @@ def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], 
 
 
 def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
-    """Return the start of the names that Helm gives to the objects of the chart.
+    """Return the first part of the names of all objects, as Helm derives it from the release name and the values.
 
-    The names have suffixes, which limit the length of their start.
+    This part is so short that the longest suffix fits behind it.
 
     Args:
         read: Helm values.
@@ -182,10 +182,10 @@ def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> s
 
 
 def _overrides(read: Reading, served: _Served) -> _Overrides:
-    """Return the settings that override the configuration files, as a dict from the setting to a pair.
+    """Return the Helm values that override the configuration files, by name of the setting.
 
-    The pair contains the key and the value in the Helm values. The chart passes them to the programs as environment
-    variables.
+    Each value of the dict is a pair: the key and the value in the Helm values. The chart passes these values to the
+    programs as environment variables.
 
     Args:
         read: Helm values.
@@ -281,9 +281,13 @@ def _strategies(read: Reading) -> list[FallbackStrategy]:
 
 
 def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
-    """Return the features that the files of an external ConfigMap can enable, so that the pods get rights for them.
+    """Return the features that the files of an external ConfigMap can enable. The pods get rights for these features.
 
-    The result omits features that a Helm value decides for all files. If ``has_mps`` is False, it also omits MPS.
+    The result omits a feature if a Helm value overrides its setting in all files.
+
+    Args:
+        overrides: Helm values that override the files, by name of the setting.
+        has_mps: Whether the files can enable MPS.
     """
     strategy = "flags.plugin.device_list_strategy"
     decided: dict[Use, str] = {"mig": "flags.mig_strategy", "volume-mounts": strategy, "cdi": strategy}

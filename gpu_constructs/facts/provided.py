@@ -246,9 +246,10 @@ class Provider(Protocol):
 
 
 def providers_in(constructs: Iterable[_Construct]) -> tuple[list[_Construct], list[Provided]]:
-    """Return the constructs that declare their effects on the cluster, and a list of their declarations.
+    """Return a pair of lists: the constructs that declare their effects on the cluster, and these declarations.
 
-    If several workloads have equal declarations, the result contains only the first of these workloads.
+    The lists have the same order. If several workloads have equal declarations, the lists contain only the first of
+    these workloads.
     """
     providers: list[_Construct] = []
     provided: list[Provided] = []
