@@ -94,7 +94,8 @@ def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders
         strategy: What the script does to make the checks of the operator succeed.
         platform: Platform of the nodes.
         stage: Directory to which the script copies. None: the default of the platform.
-        folders: Directories from which it copies. None: the default of the platform.
+        folders: Directories from which the script copies, by keyword of ``ValidationBridge``. None: the default of the
+            platform.
     """
     if strategy == "stage":
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
