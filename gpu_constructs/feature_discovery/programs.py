@@ -83,12 +83,12 @@ def _owners(options: Facts, document: Facts, release: NodeFeatureDiscoveryReleas
 
 
 def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, Any]]:
-    """Return the RBAC rules of a component, as in a manifest, either for the whole cluster or for its namespace.
+    """Return the RBAC rules that a component needs, as in a manifest.
 
     Args:
         component: Options of the component.
         facts: Values to which the rules in ``programs.yaml`` refer.
-        scope: ``cluster`` or ``namespace``.
+        scope: ``cluster`` for the rules of the ClusterRole, ``namespace`` for those of the Role.
     """
     return [
         {
