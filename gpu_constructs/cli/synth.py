@@ -281,12 +281,13 @@ def _changes(project: Project, found: Mapping[str, list[str]]) -> Report:
 
 
 def _freshness(project: Project, found: Mapping[str, list[str]], marked: bool) -> Report:
-    """Return the report of a check of the files.
+    """Return the report of ``--check``: a finding for each file that differs from what the app writes.
 
     Args:
         project: App.
-        found: Differences between the files and what the app writes.
-        marked: Whether the app removes the files that it no longer writes.
+        found: Files by kind of the difference, such as ``stale``.
+        marked: Whether the app ends with ``synth``. If not, the report states that the command did not check for files
+            that the app no longer writes.
     """
     findings = [
         Finding(code, "error", "", reason, file=_shown(project, file), way_out="Run gpu-constructs synth.", link=_LINK)

@@ -82,8 +82,11 @@ class Installation:
     def pods_of(self, component: Component, node_labels: Mapping[str, str] | None = None) -> Pods:
         """Return the ``Pods`` (settings for a DaemonSet) of one program.
 
-        Its own options override the options of all pods. The options of all pods are ``self.pods``, and those of the
-        program are ``component``.
+        The options in ``component`` override those in ``self.pods``, which apply to all programs.
+
+        Args:
+            component: Options of the program.
+            node_labels: Node labels that the pods require, besides those in the options.
 
         Raises:
             GpuConstructsError: An option has a value that is not allowed.

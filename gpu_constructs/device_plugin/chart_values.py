@@ -40,7 +40,12 @@ _Overrides = Mapping[str, tuple[str, Any]]
 
 @reported_at_once
 def chart_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
-    """Return the keywords of ``DevicePluginChart`` for Helm values.
+    """Return the keyword arguments of ``DevicePluginChart`` for Helm values, as a dict.
+
+    Args:
+        values: Helm values.
+        installation: Release name, namespace, version and platform.
+        problems: Record of the problems that the function finds.
 
     Raises:
         GpuConstructsError: A key that the Helm chart does not read, or a value that the chart or its programs would
@@ -143,12 +148,12 @@ def _gpu_feature_discovery(read: Reading) -> bool | GpuFeatureDiscovery:
 
 
 def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], platform: Platform) -> Any:
-    """Return the options of a program, without its security context if that lacks rights.
+    """Return the options of a program. Omit the security context if it lacks rights that the program needs.
 
     The configuration of the plugin decides which rights the program needs.
 
     Args:
-        read: Helm values, which record a problem about the security context.
+        read: Helm values, to which the function reports a security context that lacks rights.
         path: Dotted key of the security context in the Helm values.
         component: Options of the program, or a bool that states whether the chart installs the program.
         uses: Features that the configuration enables.
@@ -203,7 +208,13 @@ def _overrides(read: Reading, served: _Served) -> _Overrides:
 def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overrides) -> PluginConfig:
     """Return a copy of a plugin configuration in which the values of ``overrides`` replace those of the configuration.
 
-    The plugin gives precedence to these values too, because the Helm chart passes them as environment variables.
+    These values also take precedence in the plugin, because the Helm chart passes them as environment variables.
+
+    Args:
+        read: Helm values, to which the function reports values that contradict the configuration.
+        config: Configuration.
+        file: Name of the configuration file, for messages.
+        overrides: Pairs of a key and a value in the Helm values, by name of the setting.
     """
     for setting, (path, value) in overrides.items():
         stated = attrgetter(setting)(config)

@@ -96,7 +96,8 @@ class Delivery:
     def mounts(self, *, writes: bool = False) -> list[dict[str, Any]]:
         """Return the volume mounts of a container that reads the configuration file.
 
-        If ``writes`` is True, the container is config-manager, which also writes the file.
+        Args:
+            writes: Whether the container also writes the file, as config-manager does.
         """
         # The file of config-manager is a link into the directory of all files, so containers mount both.
         mounts: list[dict[str, Any]] = [

@@ -238,7 +238,7 @@ class Facts:
 
     @cached_property
     def limit_ranges(self) -> Mapping[str, list[tuple[int, Manifest]]]:
-        """Items of ``spec.limits`` of the LimitRanges by namespace, with the index of the object in ``objects``."""
+        """Items of the LimitRanges, by namespace, as pairs: index of the LimitRange in ``objects``, and the item."""
         found: dict[str, list[tuple[int, Manifest]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "LimitRange")):
             limits = members(at(manifest, "spec").get("limits"))
@@ -247,9 +247,9 @@ class Facts:
 
     @cached_property
     def quotas(self) -> Mapping[str, list[tuple[int, str, object]]]:
-        """Limits of the ResourceQuotas without scopes, by namespace, as tuples.
+        """Limits of the ResourceQuotas without scopes, by namespace.
 
-        A tuple has the index of the ResourceQuota in ``objects``, the name of the limited resource, and the amount.
+        Each limit is a tuple: index of the ResourceQuota in ``objects``, name of the resource, and amount.
         """
         found: dict[str, list[tuple[int, str, object]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "ResourceQuota")):
@@ -294,7 +294,7 @@ class Facts:
 
     @cached_property
     def unpublished_labels(self) -> frozenset[str]:
-        """Labels that pods select but that the app's Node Feature Discovery does not publish with its configuration."""
+        """Labels of Node Feature Discovery that pods of the app select, and that the app does not publish."""
         if all(offer.nfd_labels is None for offer in self.provided):
             return frozenset()
         return frozenset(one for one in self.selected_labels if is_of_a_source(one) and not self.publishes(one))

@@ -50,7 +50,7 @@ _PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
 
 
 def placement_of(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a pod spec that select nodes: ``nodeSelector``, ``affinity`` and ``tolerations``."""
+    """Return the part of a pod spec that selects nodes: ``nodeSelector``, ``affinity`` and ``tolerations``."""
     return {key: pod_spec[key] for key in _PLACES_PODS if pod_spec.get(key)}
 
 

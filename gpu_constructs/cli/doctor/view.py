@@ -265,7 +265,7 @@ class View:
 
     @property
     def gpu_pods(self) -> list[Manifest]:
-        """Pods of the programs on GPU nodes, and pods that use GPUs."""
+        """Pods of the programs on GPU nodes, and all other pods that use GPUs."""
         return [*self.program_pods(), *self.workloads]
 
     def _is_ours(self, manifest: Manifest) -> bool:

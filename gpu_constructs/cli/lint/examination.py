@@ -30,7 +30,7 @@ class Examined:
         found: Findings for the report.
         failed: Sentences about the checks that could not run.
         pods: Number of pod specs with GPU requests.
-        gaps: Sentences about what the checks could not compare, and how the user can change this.
+        gaps: Keys that are sentences: what the checks could not compare, and how the user can change this.
     """
 
     found: list[findings.Finding] = field(default_factory=list)
@@ -60,7 +60,7 @@ def examine(
 
     Args:
         documents: Objects of the cluster.
-        declared: Declarations of the user, each with a name for messages.
+        declared: Pairs of a name for messages, and a declaration of the user about the cluster.
         inventory: GPU nodes of the cluster; None if the user does not declare them.
         ignore: Codes of findings to leave out.
         into: Result to which the function adds.

@@ -29,7 +29,7 @@ def provided_by(manifests: Sequence[Mapping[str, Any]]) -> list[Provided]:
 
 
 def effects(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[int, Provided]]:
-    """Return what manifests change in the cluster, as pairs: index of a manifest, and declaration of its effects.
+    """Return pairs: the index of a manifest, and a declaration of what this manifest changes in the cluster.
 
     Args:
         manifests: Kubernetes objects as plain data.

@@ -132,10 +132,11 @@ def of_configs(
 def _served(
     given: Mapping[str, str | None], container: Manifest, pod: Manifest, namespace: str, files: Files
 ) -> Configs | None:
-    """Return the configurations that a device plugin reads. Return None if they are not among the manifests.
+    """Return the configurations that a device plugin reads. Return None if the manifests do not contain them.
 
     Args:
-        given: Flags and variables of the container, by name of the variable.
+        given: Values of the flags and variables of the container, by name of the variable. A value that the manifests
+            do not contain is None.
         container: Container of the plugin.
         pod: Pod spec.
         namespace: Namespace of the pod.
@@ -163,5 +164,11 @@ def release_of(image: object) -> DevicePluginRelease:
 
 
 def of_version(releases: Mapping[str, _Row], version: object, default: str) -> _Row:
-    """Return the row of a release in a table, or the row of the default release if the table has no such row."""
+    """Return the row of a release in a table. If the table has no such row, return the row of the default release.
+
+    Args:
+        releases: Rows of the table by release.
+        version: Release, with or without the prefix ``v``.
+        default: Default release.
+    """
     return releases.get(str(version).removeprefix("v"), releases[default])
