@@ -50,7 +50,7 @@ def _check_spread(field: str, constraint: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling(fields.Options):
-    """Options for the placement of pods. They add to the node selection of the GPUs.
+    """Options for the placement of pods. The conditions that the GPU request sets for nodes apply too.
 
     Attributes:
         affinity: Affinity, as in the Kubernetes API. The workload adds the node conditions of its GPUs to each
@@ -80,7 +80,12 @@ class Scheduling(fields.Options):
     }
 
     def to_manifest(self, *, replicas: int, selector: Mapping[str, str]) -> dict[str, Any]:
-        """Return the fields of the pod spec that these options set, as a dict."""
+        """Return a dict with the fields of the pod spec for these options. A field is None if its option has no value.
+
+        Args:
+            replicas: Number of pods that run until you delete them; 1 for pods that end by themselves.
+            selector: Labels that identify the pods, for the default topology spread constraint.
+        """
         spread = self.topology_spread_constraints
         if spread is None and replicas > 1:
             by_node = {"maxSkew": 1, "topologyKey": placement.HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway"}
