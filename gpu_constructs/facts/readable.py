@@ -121,7 +121,12 @@ def _part(key: str, value: Any) -> Any:
 
 
 def _items(key: str, items: list[Any]) -> list[Any]:
-    """Return the items of a list in a manifest, without items of a wrong type."""
+    """Return the items of a list in a manifest, without items of a wrong type.
+
+    Args:
+        key: Key of the list in the manifest.
+        items: Items of the list.
+    """
     if key not in _LISTS and key not in _EITHER:
         return [_part("", member) for member in items]
     kept = [_part("", member) for member in items if isinstance(member, Mapping)]

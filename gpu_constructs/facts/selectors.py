@@ -63,7 +63,11 @@ def _mutations(spec: Manifest) -> Iterator[object]:
 def selectors(policy: Manifest, bindings: Sequence[Manifest]) -> Selectors:
     """Return the namespace selectors that restrict where an admission policy applies.
 
-    If the policy has exactly one binding, the selector of the binding also applies.
+    The first one is that of the policy. If the policy has exactly one binding, the second one is that of the binding.
+
+    Args:
+        policy: Manifest of the policy.
+        bindings: Manifests of all bindings, also those of other policies.
     """
     name = _mapping(policy.get("metadata")).get("name")
     bound = [spec for one in bindings if (spec := _mapping(one.get("spec"))).get("policyName") == name]

@@ -232,10 +232,10 @@ def _part(read: Reading, keyword: str, section: str, make: Callable[..., Any], *
 
     Args:
         read: Helm values.
-        keyword: Keyword of the construct that accepts the object, such as ``master``.
+        keyword: Keyword of the construct (or option attribute) that accepts the object, such as ``master``.
         section: Dotted key of the Helm values, for messages.
         make: Function or class that creates the object from keyword arguments.
-        more: Further keyword arguments.
+        more: Keyword arguments that replace those from the Helm values.
     """
     members = {member: value for member, (_, value) in read.members(keyword).items()} | more
     return read.attempt(section, partial(make, **members)) if members else None

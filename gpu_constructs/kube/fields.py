@@ -271,7 +271,7 @@ def _allowed_words(alternatives: tuple[Any, ...]) -> list[str]:
 
 
 def _is_left_to_caller(alternatives: tuple[Any, ...]) -> bool:
-    """Check whether a type is a protocol, ``Any`` or ``object``, for which the caller checks the value itself."""
+    """Check whether a type is a protocol, ``Any`` or ``object``. ``of_type`` accepts every value for these types."""
     return any(getattr(option, "_is_protocol", option in (Any, object)) for option in alternatives)
 
 

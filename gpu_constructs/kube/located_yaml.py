@@ -213,7 +213,12 @@ class Value:
     def members(self, keys: Sequence[str], where: str = "") -> dict[str, Value]:
         """Return the values in a YAML mapping that are not null, as a dict.
 
-        Raise an error for a key that is not in ``keys``.
+        Args:
+            keys: Allowed keys.
+            where: Name of the mapping in the message about another key; by default its path.
+
+        Raises:
+            Refused: The mapping has a key that is not in ``keys``.
         """
         members = self.items()
         for key, member in members.items():
