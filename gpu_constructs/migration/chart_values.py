@@ -286,7 +286,14 @@ def _is_near(name: str, path: str) -> bool:
 
 
 def _is_nothing(value: object, kind: str) -> bool:
-    """Check whether a Helm value removes the default of the chart: null, or an empty list in place of a mapping."""
+    """Check whether a Helm value removes the default of the chart.
+
+    Such a value is null, or an empty value of another type where the chart expects a list or a mapping.
+
+    Args:
+        value: Helm value.
+        kind: Type that the chart expects, as in ``Key.type``.
+    """
     return value is None or (kind in ("list", "map") and not value and not isinstance(value, _TYPES[kind][1]))
 
 

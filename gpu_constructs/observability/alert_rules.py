@@ -287,7 +287,8 @@ def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
 
 
 def _daemonsets(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return PromQL matchers that select the DaemonSets of the device plugin and of each ``PowerLimit``."""
+    """Return parts of alert queries by placeholder, for the DaemonSets of the device plugin and of each ``PowerLimit``.
+    """
     plugin = options.device_plugin or ""
     is_name = all(letter.isalnum() or letter == "-" for letter in plugin)
     chosen = f'%s="{plugin}"' if is_name else f'%s=~{_quoted(plugin)},%s!~"{NO_DEVICE_PLUGIN}"'

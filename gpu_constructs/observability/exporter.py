@@ -173,7 +173,7 @@ class Exporter:
         )
 
     def environment(self) -> list[dict[str, Any]]:
-        """Return the environment variables that the user sets."""
+        """Return the environment variables that the user sets, as in a manifest."""
         return env.environment(self.options.get("env") or {}, visible_devices_is_managed=False)
 
 

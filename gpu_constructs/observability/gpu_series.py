@@ -79,7 +79,7 @@ class GpuSeries:
     scrape_interval_seconds: int = 30
 
     def metric_of(self, name: str) -> str | None:
-        """Return the name of the exporter's metric for a quantity, such as power. A metric name stays unchanged.
+        """Return the metric of the exporter for a quantity such as power. Return the name of a metric unchanged.
 
         Return None if the exporter has no metric for the quantity.
         """
