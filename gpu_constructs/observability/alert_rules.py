@@ -153,10 +153,10 @@ def _all(series: GpuSeries, options: Options) -> Iterator[Rule]:
 
 
 def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mapping[str, str]) -> Rule:
-    """Return the alert that ``row``, an item of ``alerts.yaml``, describes.
+    """Return the alert that ``row``, an item of ``alerts.yaml``, describes. Add ``labels`` to the labels of the alert.
 
     Raises:
-        NoAnswer: If the item is only for another exporter or for other options.
+        NoAnswer: The item applies only to another exporter or to other options.
     """
     if not terms.holds(row.get("if", {})):
         raise NoAnswer
@@ -287,8 +287,7 @@ def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
 
 
 def _daemonsets(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return parts of alert queries by placeholder, for the DaemonSets of the device plugin and of each ``PowerLimit``.
-    """
+    """Return parts of alert queries by placeholder, for the DaemonSets of the device plugin and each ``PowerLimit``."""
     plugin = options.device_plugin or ""
     is_name = all(letter.isalnum() or letter == "-" for letter in plugin)
     chosen = f'%s="{plugin}"' if is_name else f'%s=~{_quoted(plugin)},%s!~"{NO_DEVICE_PLUGIN}"'
