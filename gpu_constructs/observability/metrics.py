@@ -131,7 +131,7 @@ def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
 def exported_metrics(
     given: MetricSet | Sequence[Metric | str], release: str, *, known_as: str, is_profiled: bool = True
 ) -> tuple[Metric, ...]:
-    """Return the metrics to export, after a check that the image knows their DCGM fields.
+    """Return the metrics to export. Check that the image of the exporter knows their DCGM fields.
 
     Args:
         given: Name of a list, or metrics. For a metric of the list ``profiling``, the name of its field is enough.

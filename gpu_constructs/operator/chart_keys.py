@@ -96,7 +96,7 @@ def check_keys(values: Mapping[str, Any], release: GpuOperatorRelease) -> None:
 
 
 def problems_of(values: Mapping[str, Any], release: GpuOperatorRelease) -> Iterator[KeyProblem]:
-    """Yield each problem for which ``check_keys`` raises an error, in the order of the keys in ``values``.
+    """Yield all problems of which ``check_keys`` raises the first, in the order of the keys in ``values``.
 
     Raises:
         GpuConstructsError: The values are not a mapping.

@@ -49,7 +49,7 @@ def _without_contradictions(
 ) -> Any:
     """Return the Helm values without keys that contradict another key, the platform or the operator.
 
-    The function adds a problem to ``problems`` for each of these keys.
+    For each key that the function removes, it adds a problem to ``problems``.
     """
     derived = operator_values.of_platform(platform, driver_install_dir=None, has_bridge=False)
     while True:

@@ -121,7 +121,7 @@ def check_rules(
     has_bridge: bool = False,
     keywords: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Raise for values that contradict each other, the platform or the operator.
+    """Raise an error if values contradict each other, the platform or the code of the operator.
 
     Args:
         values: Values for the chart that passed ``check_keys``.

@@ -295,10 +295,10 @@ class StagedFiles:
         }
 
     def discard(self, changed: Iterable[Path] = ()) -> None:
-        """Remove the temporary files, and the folders that are empty without them.
+        """Remove the temporary files, and all folders that are then empty.
 
         Args:
-            changed: Paths of more files whose folders can be empty; none by default.
+            changed: Paths of further files whose folders to remove if they are empty; none by default.
         """
         with suppress(OSError):
             folders = {path.parent for path in (*self.temporary, *changed, *self.stale)}
@@ -317,7 +317,7 @@ def _outcome_in_words(outcome: Mapping[str, Sequence[Path]]) -> list[str]:
 
 
 def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
-    """Check whether the run ``one`` of ``synth`` searches folders of the run ``other``, and may remove files there.
+    """Check whether the run ``one`` of ``synth`` searches the folders of the run ``other`` for files to remove.
 
     A run with several clusters searches all folders below its root.
     """

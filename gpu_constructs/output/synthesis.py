@@ -214,7 +214,10 @@ def is_strict(strict: bool) -> bool:
 
 
 def _warnings_of_constructs(apps: Sequence[App]) -> list[str]:
-    """Return the warnings that constructs of the given apps issued. Include warnings of code outside of any app."""
+    """Return the warnings that constructs of the apps issued, and warnings of code outside of any app.
+
+    The result omits warnings that a filter of Python's module ``warnings`` ignores.
+    """
     kept = [warning for app in apps for warning in warnings_of(app) if not is_ignored(warning)]
     return list(dict.fromkeys([*take_shown_warnings(), *kept]))
 

@@ -170,7 +170,10 @@ class GpuProfile(fields.Options):
         return None if self.backend.is_dra else self.platform.runtime_class
 
     def check_memory_of_mps(self, mounted: Collection[str]) -> None:
-        """Raise an error if a pod mounts ``/dev/shm`` but shares GPUs through MPS, which mounts ``/dev/shm`` itself."""
+        """Raise an error if a pod with MPS mounts a volume at ``/dev/shm``, where MPS mounts its own memory.
+
+        ``mounted`` contains the paths at which the pod mounts volumes.
+        """
         if self.has_mps and "/dev/shm" in mounted:
             raise GpuConstructsError(
                 "shared_memory (or a volume at /dev/shm) must be absent with MPS, because the device plugin mounts the "

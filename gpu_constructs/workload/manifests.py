@@ -298,7 +298,7 @@ _CHECKS: checks.Checks = {
 
 
 def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
-    """Raise if an option of a pod is not valid. Other functions check the options that this function leaves out.
+    """Raise an error if certain options of a pod are not valid. Other functions check the other options.
 
     Raises:
         GpuConstructsError: A value that is not allowed, or that the cluster does not support.
@@ -331,7 +331,7 @@ def container_of(
     Args:
         name: Name of the container.
         options: Options of the user.
-        mounts: Volumes of the pod. This function adds the volumes of the container to them.
+        mounts: Volumes of the pod. The function adds the volumes that the container mounts.
         shared_memory: Size of ``/dev/shm`` if the user sets none. None: the default of the container runtime.
 
     Raises:

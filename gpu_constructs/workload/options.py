@@ -245,8 +245,8 @@ class GpuWorkloadOptions(WorkloadOptions, total=False):
         args: Arguments of the container. They replace those of the image.
         capabilities: Linux capabilities that the container keeps. It drops all others.
         command: Command of the container. It replaces the entrypoint of the image.
-        fs_group: ID of the group that owns mounted volumes. None: the ID of the user, if the user is not root and
-            mounts a disk. This is necessary because only root can write to a new disk.
+        fs_group: ID of the group that owns mounted volumes. None: the number of ``run_as_user``, if that is not root
+            and the pod mounts a disk, because only root can write to a new disk. Otherwise, no group.
         gpu_resource: Name of the extended resource, if ``gpus`` is a number. Use ``nvidia.com/gpu.shared`` if sharing
             renames the resource, or a MIG resource such as ``nvidia.com/mig-1g.10gb``. None: ``nvidia.com/gpu``, or its
             new name if the profile has sharing that renames it.

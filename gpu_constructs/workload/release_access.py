@@ -148,6 +148,12 @@ def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> A
     """Return the new value of a pod field in the form that the chart expects, a list or a mapping.
 
     For environment variables and tolerations, the items that the user set stay, and the new items follow them.
+
+    Args:
+        field: Pod field, and the Helm keys from which the chart reads it.
+        workload: Workload of the Helm release before the change.
+        old: Value of the field before the change.
+        new: Value of the field after the change.
     """
     if field.target[-1] not in _ADDED:
         return new
