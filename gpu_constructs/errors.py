@@ -175,7 +175,7 @@ def refuse_other_arguments(
     kind: str = "keyword",
     reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> inspect.BoundArguments:
-    """Raise if the arguments of a call do not fit the signature of the function. Return the arguments by name.
+    """Return the arguments of a call by name. Raise an error if they do not fit the signature of the function.
 
     Args:
         name: Name of the function or class, for messages.
@@ -183,7 +183,7 @@ def refuse_other_arguments(
         args: Positional arguments.
         kwargs: Keyword arguments.
         kind: Term for a keyword argument in messages; ``keyword`` by default.
-        reasons: Reasons for messages, by name of an argument that does not exist; none by default.
+        reasons: Reasons why the function does not accept certain arguments, by name; none by default.
 
     Raises:
         GpuConstructsError: The arguments do not fit the signature, or one of them is too large.

@@ -206,7 +206,7 @@ _Answer = Literal["yes", "no", "undecided"]
 
 
 class Beside:
-    """The answers of a plan that take rules between pods into account, such as anti-affinity: whether all pods fit.
+    """Answers to the question whether all pods fit, with regard to rules between pods, such as anti-affinity.
 
     Attributes:
         always: Whether all long-running pods have room on a node.
@@ -316,7 +316,11 @@ class Beside:
         """Yield a tuple for each group of pods that may start later: the pods of a Job, or the new pods of an update.
 
         The tuple has three members: the first workload of the group, the number of pods by the index of the workload,
-        and the kind of the problem if these pods have no room.
+        and the kind of the problem if these pods have no room. The result omits pods that can evict long-running pods.
+
+        Args:
+            steady: Number of long-running pods by the index of the workload.
+            lowest: Lowest priority of the long-running pods.
         """
         consumers = self._matching.consumers
         for unit in self._matching.units:

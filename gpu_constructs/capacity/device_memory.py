@@ -40,13 +40,13 @@ class _Place(NamedTuple):
 
     @property
     def is_only(self) -> bool:
-        """Whether each node has no other device of the same resource than ``device``."""
+        """Whether ``device`` is the only device of its resource on each of the nodes."""
         return self.in_node == self.device.slots
 
     def slots_of(self, asked: int) -> int:
-        """Return the smallest number of this device's slots that a pod holds if it requests ``asked`` slots.
+        """Return the smallest number of this device's slots for a pod that requests ``asked`` slots.
 
-        The other devices of the node provide as many of the pod's slots as they can.
+        The number is smallest if the other devices of the node provide as many of the requested slots as they can.
         """
         return max(1, asked - (self.in_node - self.device.slots))
 
@@ -60,9 +60,9 @@ class _Guests(NamedTuple):
 
     Attributes:
         asked: Number of slots that each pod requests.
-        known: Entry for each workload that states its memory: memory in MiB of a pod, number of pods on a node, and
-            index of the workload. The entry with the largest memory comes first.
-        pods: Number of pods of all these workloads on a node.
+        known: One tuple for each workload that states its memory: memory of a pod in MiB, largest number of its pods on
+            one node, and index of the workload. The tuple with the largest memory comes first.
+        pods: Largest number of pods of all these workloads together on one node.
         is_silent: Whether one of the workloads states no memory.
     """
 
@@ -134,12 +134,12 @@ class DeviceMemory:
         ]
 
     def planned(self, kind: int, offer: NodeOffer, seats: Sequence[Sequence[Seat]]) -> list[PlannedDevice]:
-        """Return the devices of a node with the memory that pods take there.
+        """Return the devices of a node, each with its pods and with the memory that they take.
 
         Args:
-            kind: Index of the group of equal nodes.
-            offer: Node.
-            seats: For each device of the node, in order, the slots that pods hold.
+            kind: Index of the group of equal nodes that contains the node.
+            offer: Node with its devices.
+            seats: One list for each device of the node, in the order of ``offer.devices``: the slots that pods hold.
         """
         found: list[PlannedDevice] = []
         for device, those in zip(offer.devices, seats, strict=True):

@@ -47,9 +47,10 @@ def refusal(demands: Demands, offered: Offered) -> str | None:
 
 
 def unknown_labels(demands: Demands, offered: Offered) -> tuple[str, ...]:
-    """Return the labels that pods select and a node does not declare. The check assumes that the node has them.
+    """Return the labels that pods select and a node does not declare.
 
-    The result is empty if the node rejects the pods in any case.
+    The function ``refusal`` assumes that the node has these labels. The result is empty if the node rejects the pods in
+    any case.
 
     Args:
         demands: Properties of the pods that decide which nodes accept them.
@@ -311,7 +312,7 @@ class Eligibility:
     def unknown_labels(self, consumer: int, offer: int) -> tuple[str, ...]:
         """Return the labels that a workload selects and a node does not declare.
 
-        The check assumes that the node has them.
+        The method ``refusal`` assumes that the node has these labels.
 
         Args:
             consumer: Index of the workload.

@@ -73,10 +73,10 @@ class Quotas:
         return max(self._left.get(_amount(share), share.hard), 0)
 
     def _admit_unit(self, unit: Sequence[int], pods: dict[int, int], copies: int) -> None:
-        """Add the pods that quotas admit to the dict ``pods``, for a group of workloads whose pods start together.
+        """Add the numbers of pods that quotas admit to ``pods``, for workloads whose pods start together.
 
-        Quotas admit a gang (pods that must run at the same time) only as a whole. Pods that a gang does not need to
-        start come last.
+        A gang is a group of pods that starts when a minimum of its pods can run at the same time. Quotas admit this
+        minimum only as a whole. The other pods of the gang come last.
 
         Args:
             unit: Indices of the workloads.
@@ -207,7 +207,7 @@ _STARTS: Mapping[VramVerdict, str] = {
 
 
 class MemoryProblems:
-    """Describes problems with GPU memory: pods too large for every GPU, and shared GPUs whose memory may run out."""
+    """Methods that describe problems with GPU memory: pods too large for every GPU, and shared GPUs without enough."""
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
@@ -300,7 +300,7 @@ class MemoryProblems:
         return f"the memory of the GPUs of {joined(blank)} is not known", "set GpuNode(vram=...)"
 
     def _degrees(self, devices: Sequence[PlannedDevice]) -> Iterator[str]:
-        """Yield one sentence about the device on which pods can exceed the memory by the largest factor.
+        """Yield one sentence about the device whose memory the pods can exceed by the largest factor.
 
         Yield nothing if pods cannot exceed the memory of any device.
         """

@@ -149,8 +149,8 @@ class Matching:
         where it depends on undeclared labels.
 
         Args:
-            takers: For each workload, the groups of nodes that accept its pods. Further entries contain, for each
-                DaemonSet, the groups of nodes where the DaemonSet controller creates a pod.
+            takers: Sets of groups of nodes. First comes one set for each workload: the groups that accept its pods.
+                Then comes one set for each DaemonSet: the groups where the DaemonSet controller creates a pod.
         """
         for index, template in self._templates.items():
             self.takers[index] &= takers[template]
@@ -246,10 +246,10 @@ class Matching:
         }
 
     def left(self, kind: int, pods: Mapping[int, int]) -> tuple[int, ...]:
-        """Return the free amount of each resource on a node, in the order of ``resources``.
+        """Return the free amount of each resource on a node with the given pods, in the order of ``resources``.
 
         Args:
-            kind: Index of the group of nodes.
+            kind: Index of the group of equal nodes that contains the node.
             pods: Number of pods on the node, by the index of the workload.
         """
         taken = [[count * takes for takes in self._sizes[index]] for index, count in pods.items()]

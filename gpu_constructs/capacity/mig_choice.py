@@ -64,8 +64,9 @@ class MigChoice:
 def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
     """Return a ``MigChoice``: a layout for the boards of a node, and the resource that each workload should request.
 
-    The MIG devices are large enough for the memory that the pods state. Pods that state no memory get the largest
-    devices with which all pods still find a device.
+    The MIG devices are large enough for the memory that the pods state. For pods that state no memory, the devices are
+    as large as possible, but small enough that every pod gets one. If only smaller devices leave room for an update,
+    the function chooses these.
 
     Args:
         hardware: Boards of a node.
@@ -142,9 +143,9 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
 
 
 def _comers(groups: Collection[Sequence[Demand]]) -> tuple[list[int], list[int]]:
-    """Return two lists with numbers of pods on one node, by group of workloads: long-running pods, and other pods.
+    """Return the numbers of long-running pods and of other pods on one node, as two lists.
 
-    Long-running pods run until someone deletes them.
+    Each list has one number for each of the ``groups`` of workloads. Long-running pods run until someone deletes them.
     """
     lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in groups]
     most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in groups]
@@ -213,10 +214,13 @@ def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> 
 
 
 def _is_placed(model_name: str, layouts: list[dict[str, int] | None], need: _Need) -> bool:
-    """Check whether the boards of a node have room for one more pod, and place it if they do.
+    """Place one more pod on the boards of a node if they have room. Return whether they have room.
 
-    In this case the function adds the devices of the pod to ``layouts``. The layout of a board that the pod takes as a
-    whole becomes None.
+    Args:
+        model_name: Name of the board.
+        layouts: Number of MIG devices of each profile, for each board; None for a board that a pod takes as a whole. If
+            the boards have room, the function adds the devices of the pod.
+        need: MIG devices of the pod as pairs of profile and number, and its number of whole boards.
     """
     devices, boards = need
     if not devices:

@@ -125,7 +125,13 @@ def _resource(
 ) -> dict[str, str]:
     """Return the node labels that GPU Feature Discovery sets for one resource, such as ``nvidia.com/gpu.count``.
 
-    If ``sharing`` is None, the resource stands for boards with MIG devices, which have 0 replicas.
+    Args:
+        resource: Name of the resource.
+        sharing: Sharing of the GPUs. None: all boards have MIG devices, so the boards themselves have 0 replicas.
+        model: Model of the boards; None if it is not known.
+        count: Number of boards or MIG devices.
+        mib: Memory of a board or MIG device in MiB; None if it is not known.
+        profile: MIG profile of the devices. Default: empty, for whole boards.
     """
     replicas = 0 if sharing is None else sharing.resources.get(resource, 1)
     labels = {

@@ -157,7 +157,8 @@ def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) 
 def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> None:
     """Add further pods to a placement, as far as nodes have room for them.
 
-    Pods of higher priority come first, then long-running pods. Pods that a gang does not need to start come last.
+    Pods of higher priority come first. At equal priority, long-running pods come first. Some gangs can start with only
+    a part of their pods. The remaining pods of these gangs come last.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -281,7 +282,7 @@ def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list
 
 
 def seats_of(offer: NodeOffer, consumers: Sequence[Consumer], pods: Mapping[int, int]) -> list[list[Seat]]:
-    """Return the slots of each device of a node that the given pods hold.
+    """Return the slots that the given pods hold, as one list for each device of a node.
 
     Args:
         offer: Node with its devices.
@@ -333,10 +334,16 @@ def _dealt(
 
 
 def _filled(devices: Sequence[int], used: list[int], free: list[int], slots: int) -> dict[int, int]:
-    """Assign ``slots`` slots one by one, each on the device with the fewest used slots.
+    """Assign slots one by one, each from the device with the fewest used slots.
 
-    Return a dict of slots by device. If several devices have the fewest used slots, the first of them gets the slot.
-    The function updates ``used`` and ``free``.
+    If several devices have the fewest used slots, the first of them provides the slot. Return a dict from the index of
+    a device to the number of slots that it provides.
+
+    Args:
+        devices: Indices of the devices.
+        used: Number of used slots of each device, which the function updates.
+        free: Number of free slots of each device, which the function updates.
+        slots: Number of slots to assign.
     """
 
     def until(level: int) -> list[int]:

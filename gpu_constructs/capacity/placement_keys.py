@@ -167,7 +167,10 @@ class Offered:
 
     @cached_property
     def values(self) -> Mapping[str, str]:
-        """Values of the node's labels by key, together with the name of the node."""
+        """Values of the node's labels by label key. The value for the key ``NODE_NAME`` is the name of the node.
+
+        For a pool, ``NAME_IN_POOL`` takes the place of the unknown node names.
+        """
         if self.is_pool:
             return {HOSTNAME: NAME_IN_POOL, NODE_NAME: NAME_IN_POOL, **dict(self.labels)}
         return {NODE_NAME: self.name, **dict(self.labels)}

@@ -240,7 +240,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Stock:
-    """The slots of one resource (the numbers that pods can request) in the whole cluster.
+    """Numbers of slots of one resource in the whole cluster. A slot is a unit of the resource that pods can request.
 
     Attributes:
         total: Number of slots that the nodes advertise.

@@ -197,6 +197,11 @@ def _by_priority(matching: Matching, quotas: Quotas, everything: Packed) -> Plac
     """Return the placement in which pods of higher priority come first.
 
     The result is None if all pods have room, or if all have the same priority.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        quotas: Number of pods that ResourceQuotas admit.
+        everything: Packing of all pods.
     """
     if everything.packing.answer == "yes" or len({matching.consumers[index].priority for index in quotas.most}) < 2:
         return None

@@ -161,14 +161,14 @@ class BetweenPods:
         return any(not pods.get(index) for index in others - {*unit})
 
     def search(self, least: Mapping[int, int], most: Mapping[int, int]) -> Found | None:
-        """Return a placement of all pods, or the best placement that the search finds.
+        """Search for a placement of all pods.
 
         Args:
-            least: Number of pods that get places before all others, by the index of the workload.
+            least: Number of pods to place before all other pods, by the index of the workload.
             most: Number of all pods, by the index of the workload.
 
         Returns:
-            Result of the search; None if the cluster has too many nodes and pods for a search.
+            Whether all pods have room, and the best placement found. None if the cluster is too large for a search.
         """
         work = len(most) * sum(most.values()) * sum(group.count for group in self._groups)
         if self._is_large or work > _MOST_WORK:
@@ -255,12 +255,12 @@ class _Search:
         return sum(min(each, highest) for each in domains.values()) < self._most.get(index, 0)
 
     def _domains(self, rule: Spread, amount: Callable[[int, int], int]) -> dict[object, int]:
-        """Return a dict from each domain of a spread constraint to the sum of an amount over its nodes.
+        """Return the sum of an amount over the nodes of each domain of a spread constraint, as a dict by domain.
 
         Args:
             rule: Spread constraint.
-            amount: Function that returns the amount of a node. Its arguments are the group of the node and the node's
-                position in the group.
+            amount: Function that returns the amount for one node, for example how many pods run there. Its arguments
+                are the index of the group that contains the node, and the position of the node in this group.
         """
         return summed(
             ((at, position) if rule.key == HOST else group.values[rule.key], amount(at, position))
@@ -342,9 +342,10 @@ class _Search:
         )
 
     def _in_domain(self, state: _State, at: int, pods: _Pods, key: str, others: frozenset[int]) -> int:
-        """Return how many pods of the workloads ``others`` run in the same topology domain (by ``key``) as a node.
+        """Return how many pods of the workloads ``others`` run in the topology domain of a node, in the given state.
 
-        The node is in the group with the index ``at`` and has the ``pods``.
+        The label ``key`` defines the domain. The node is in the group with the index ``at``. The argument ``pods`` is
+        the number of pods of each workload on the node.
         """
         if key == HOST:
             return _of(pods, others)

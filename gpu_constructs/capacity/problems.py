@@ -54,7 +54,7 @@ _NO_ROOM = {
 
 
 class Problems:
-    """Describes the problems of a plan. Each public method covers one kind of problem.
+    """Methods that describe the problems of a plan. Each public method covers one kind of problem.
 
     Call ``beside`` before ``of_waiting``, which skips the workloads that ``beside`` reported.
     """
@@ -230,10 +230,10 @@ class Problems:
         return sum(each * count for each, count in slots), sum(count for _, count in slots)
 
     def _shares(self, packed: Packed, shortage: Shortage, place: int) -> bool:
-        """Return whether a lack of slots (the resource with the index ``place``) ends if more pods share each GPU.
+        """Return whether the pods in ``shortage`` could get enough slots if more pods shared each GPU.
 
-        More slots do not help if a pod requests several slots, because two slots of one GPU are not two GPUs. More
-        slots do not help pods that must run together either, because each of these pods needs its own board.
+        The result is False if a pod requests several slots of the resource ``place`` (an index), because two slots of a
+        GPU are not two GPUs. It is also False for pods that must run together, because each needs its own board.
         """
         members = [index for item in shortage.items for index, _ in packed.members[item]]
         asked = {self._matching.size_of(index)[place] for index in members}
@@ -323,7 +323,7 @@ class Problems:
         return self._rooms[priority].takes(pods)
 
     def _no_room(self, kind: Literal["slots", "rollout"], pods: Mapping[int, int], kinds: Collection[int]) -> Problem:
-        """Return the problem that pods have no room next to the long-running pods on the groups ``kinds`` of nodes."""
+        """Return a problem of the given kind: long-running pods leave these pods no room on the groups ``kinds``."""
         consumer, nodes = self._consumers[min(pods)], joined(self._matching.names(kinds))
         what, alone, together = _NO_ROOM[kind]
         needs, them = (alone, "it") if sum(pods.values()) == 1 else (together, "them")
@@ -341,7 +341,7 @@ class Problems:
         return joined([self._amount(name, amount) for name, amount in sorted(amounts.items())])
 
     def _amount(self, resource: str, amount: int) -> str:
-        """Return an amount of a resource as text, with the memory of a slot if slots count memory."""
+        """Return text for an amount of a resource. If each slot stands for memory, the text states how much memory."""
         unit = self._units.get(resource)
         return f"{amount} {resource}" if unit is None else f"{counted(amount, 'unit')} of {memory(unit)} ({resource})"
 

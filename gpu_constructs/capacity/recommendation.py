@@ -221,7 +221,7 @@ class _Gang:
 
 
 def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
-    """Return a dict from the index of a workload to its gang: pods that must run together and need whole boards."""
+    """Return a dict from the index in ``asking`` to the gang, for each workload whose pods must run together."""
     whole = ((index, one) for index, one in enumerate(asking) if one.is_gang and not devices_for(one))
     together = grouped(((one.subject, one.namespace, one.name), index) for index, one in whole)
     gangs = ((those, _Gang([asking[index] for index in those])) for those in together.values())
@@ -387,7 +387,7 @@ class _Case(NamedTuple):
         return ", rename_by_default=True" if self.found.sharing.rename_by_default else ""
 
     def _has_gpus_enough(self) -> bool:
-        """Return whether there is a whole GPU for each request of the long-running pods."""
+        """Return whether each long-running pod of the workloads that can use this node could get whole GPUs."""
         those = [one for one in self.plan.consumers if self.node.name in one.nodes]
         reached = {name for one in those for name in one.nodes}
         wanted = sum(

@@ -113,9 +113,14 @@ class RoomBeside:
         return self._answers[kind, size]
 
     def _may_have_room(self, pods: Mapping[int, int], guest: Item | None = None) -> bool:
-        """Check whether the given pods have room if the long-running pods may be on other nodes than in the placement.
+        """Check whether the given pods have room in any placement of the long-running pods.
 
         Return True if the search gave up.
+
+        Args:
+            pods: Number of pods by the index of the workload.
+            guest: The only pod in ``pods``, if it must run on certain nodes. None: pods can use all nodes that accept
+                them.
         """
         sizes = [(self._matching.size_of(index), count) for index, count in pods.items()]
         if any(sum(count * size[place] for size, count in sizes) > left for place, left in enumerate(self._left)):
@@ -237,7 +242,7 @@ class Stranded(NamedTuple):
 
 @dataclass
 class _Wave:
-    """Equal pods, which one check handles together: whether pods fit if the scheduler places them one by one.
+    """Equal pods, which the function ``stranded`` places directly one after the other.
 
     Attributes:
         size: Amount of each resource that a pod requests.
@@ -318,9 +323,14 @@ def _meet(one: _Wave, other: _Wave) -> bool:
 
 
 def _place(wave: _Wave, nodes: list[dict[tuple[int, ...], int]], most_steps: int) -> tuple[int, int]:
-    """Place pods one by one, each on the node with the most room.
+    """Place the pods of a wave (a group of equal pods) one by one, each on the node with the most room.
 
-    Return the number of pods without room, and the number of visited nodes.
+    Return the number of pods without room, and the number of steps, which measures the work.
+
+    Args:
+        wave: Group of equal pods.
+        nodes: For each group of nodes, the number of nodes by their free amounts. The function updates it.
+        most_steps: Number of steps after which the function stops.
     """
     places, each = wave.places, sum(wave.size)
     # Negative sum of the room (the most room comes first), group of nodes, room, pods of the wave, number of nodes.

@@ -298,8 +298,15 @@ def _of_serving(place: _Place, reaching: Sequence[GpuOffer], notes: Sequence[str
 def _configurations(offers: Sequence[GpuOffer], config: str) -> list[GpuOffer]:
     """Return the configurations of a device plugin that may apply to a node on which its pods run.
 
+    These are the configurations that the label of the node names. If the label names none of the given configurations,
+    they are the default configurations. Without a default, they are all given configurations.
+
     The init container of config-manager always applies the default configuration. If the label of the node names an
     unknown configuration, only the sidecar of config-manager stops.
+
+    Args:
+        offers: Configurations of the pods that run on the node.
+        config: Configuration that the label of the node names.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:cmd/config-manager/main.go, observed with 0.18.2 and 0.20.0

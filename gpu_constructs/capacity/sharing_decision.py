@@ -94,7 +94,7 @@ class Decision:
         return demand.is_wide or bool(half and demand.mib and demand.mib >= half)
 
     def made(self) -> SharingRecommendation:
-        """Return the recommendation for all the equal nodes. The caller sets its attribute ``node``, which is empty."""
+        """Return the recommendation for the equal nodes. The attribute ``node`` is empty, and the caller sets it."""
         if self._hardware.layouts:
             return self._kept()
         if not self._demands:
@@ -130,7 +130,7 @@ class Decision:
         return any(name.endswith(".shared") for one in self._demands for name in one.consumer.asks)
 
     def _why_wide(self) -> str:
-        """Return the reason why slots of a shared GPU do not suit some pods; empty if they suit all pods."""
+        """Return why pods that need several boards (alone or together) cannot share GPUs; empty if no pods do."""
         wide = [one for one in self._demands if one.is_wide]
         several = [one.consumer.title for one in wide if one.boards > 1]
         if several:
@@ -329,7 +329,8 @@ class Decision:
     def _of_unknown(self, replicas: int) -> Iterator[str]:
         """Yield sentences about ``replicas`` pods on a board if the memory of some pods or of the board is not known.
 
-        The last sentence states what is unknown. If pods of known memory may exceed the board, the first names them.
+        If pods with known memory may exceed the board, the first sentence names these pods. The last sentence states
+        what is unknown.
         """
         mib, board = self._hardware.mib, self._hardware.board
         ways = [

@@ -322,9 +322,13 @@ def _divided_by_label(
 
 
 def _layout(board: str | None, config: str) -> Mapping[str, int] | None:
-    """Return the MIG devices that a configuration of MIG manager creates on each board.
+    """Return the number of MIG devices of each profile that a configuration of MIG manager creates on a board.
 
     Return None if the configuration is not known.
+
+    Args:
+        board: Name of the board; None if it is not known.
+        config: Name of the configuration, such as ``all-1g.10gb``.
 
     Source:
         NVIDIA/mig-parted@v0.9.1:deployments/systemd/config-default.yaml

@@ -44,12 +44,12 @@ def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
 
 
 def _greatest(most: int, width: int, sizes: dict[int, int]) -> Iterator[tuple[int, int, int]]:
-    """Yield triples for the pods with the largest memory, until their number is ``most``.
+    """Yield triples for the ``most`` pods with the largest memory, or for all pods if there are fewer.
 
-    A triple contains the memory of a pod in MiB, the number of such pods, and the slots of a pod.
+    A triple is for pods of the same size: memory of each pod in MiB, number of pods, and slots of each pod.
 
     Args:
-        most: Largest number of pods.
+        most: Largest total number of pods.
         width: Number of slots that each pod holds.
         sizes: Number of pods by their memory in MiB.
     """
@@ -85,7 +85,10 @@ def _knapsack(slots: int, pieces: Sequence[tuple[int, int, int]]) -> int:
 def _halved(pieces: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
     """Yield a pair for each bundle of 1, 2, 4, … equal pods: its memory in MiB, and its number of slots.
 
-    Each number of equal pods is the sum of some of these bundles, so the knapsack search handles fewer items.
+    Any number of equal pods is the sum of some of these bundles, so the knapsack search handles fewer items.
+
+    Args:
+        pieces: Triple for each set of equal pods: memory in MiB of each pod, number of pods, and slots of each pod.
     """
     for mib, count, width in pieces:
         bundle = 1
@@ -202,10 +205,11 @@ def _counted(chosen: _Chosen) -> dict[int, int]:
 
 
 class _Search:
-    """A search for the minimal sets of pods that exceed the memory of a device. Without any of its pods, a set fits.
+    """A search for the minimal sets of pods that exceed the memory of a device.
 
-    It extends the incomplete set with the highest upper bound of memory first (best-first search), and tries large pods
-    first. A set is complete when its last pod makes it exceed the memory.
+    If you remove any pod from a minimal set, the others fit the device. The search first extends the incomplete set
+    with the highest upper bound of memory (best-first search), and tries large pods first. A set is complete when its
+    last pod makes it exceed the memory.
     """
 
     def __init__(self, vram_mib: int, slots: int, pods: Sequence[_Pods], budget: int) -> None:

@@ -224,7 +224,8 @@ def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping
 def _memory(label: str, model: GpuModel | None) -> dict[str, str]:
     """Return the keyword argument ``vram`` of ``GpuNode`` as a dict, from a node label with the memory of a board.
 
-    The dict is empty if the label states no less memory than the library knows for ``model``.
+    The dict is empty if the label has no value. It is also empty if the value equals or exceeds the memory that the
+    library knows for ``model``.
     """
     mib, known = _number(label), None if model is None else model.vram_mib
     return {"vram": f"{mib}Mi"} if mib and (known is None or mib < known) else {}
@@ -317,14 +318,14 @@ def _fits(board: str | None, layout: frozenset[tuple[str, int]]) -> bool:
 
 
 def _place(board: str | None, wanted: Sequence[str], layouts: list[dict[str, int]], steps: Iterator[int]) -> bool:
-    """Choose a board for each MIG device, and add the device to this board in ``layouts``.
+    """Assign each MIG device to one of the boards, and add it to the layout of this board in ``layouts``.
 
-    Return whether that is possible. The result is also False if the search takes too many steps.
+    Return True if all devices fit. Return False if they do not fit, or if the search takes too many steps.
 
     Args:
-        board: Name of the board.
-        wanted: MIG profile of each device.
-        layouts: Number of MIG devices by profile, for each board. The function changes it.
+        board: Model name of the boards; None if it is unknown.
+        wanted: MIG profiles of the devices that have no board yet.
+        layouts: Layout of each board: number of MIG devices by profile. The function changes this list.
         steps: Remaining steps of the search.
     """
     if not wanted:

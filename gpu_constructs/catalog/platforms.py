@@ -208,12 +208,18 @@ class Talos(fields.Options):
 
     @property
     def mps_is_doubtful(self) -> bool:
-        """Whether MPS may not start on the platform, as users report (NVIDIA/k8s-device-plugin#1614, on Talos 1.12)."""
+        """Whether users report that MPS sometimes does not start on the platform.
+
+        The report is NVIDIA/k8s-device-plugin#1614, for Talos 1.12.
+        """
         return self._facts.mps_is_doubtful
 
     @property
     def nvidia_driver_root(self) -> str | None:
-        """Root folder of the driver files on the node, which the device plugin uses to write CDI specs."""
+        """Root folder of the driver files on the node, for the device plugin, which writes CDI specs.
+
+        None if the libraries and the programs of the driver are in different folders.
+        """
         return self.driver_install_dir
 
     def dev_root_of(self, driver_root: str | None) -> str | None:

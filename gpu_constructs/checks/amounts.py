@@ -100,14 +100,23 @@ def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
 
 
 def _may_count(is_in_section: bool, key: str) -> bool:
-    """Check whether a key in a manifest can be the name of a resource, so that its value is an amount."""
+    """Check whether a key in a manifest can be the name of a resource, so that its value is an amount.
+
+    Args:
+        is_in_section: Whether the key is in a section for resources, such as ``limits``.
+        key: Key.
+    """
     return is_in_section or key == "sizeLimit" or "nvid" in key.lower()
 
 
 def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
-    """Yield a finding if the resource name of an amount has no domain and is not a resource of Kubernetes.
+    """Yield a finding if the API server rejects the resource name of an amount.
 
-    The API server rejects such a name.
+    The API server rejects a name without a domain, except the names of Kubernetes itself, such as ``cpu``.
+
+    Args:
+        index: Index of the object that contains the amount.
+        one: Amount.
     """
     if one.key in _OF_CONTAINERS or one.key.startswith(_HUGE_PAGES):
         return

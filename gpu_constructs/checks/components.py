@@ -56,7 +56,10 @@ def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
 
 
 def drivers_are_looked_for_where_they_are_staged(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: GPU Operators that search a folder for the driver files to which the app does not copy them."""
+    """Yield problems: GPU Operators whose validator searches the wrong folder for the driver files.
+
+    The correct folder is the one to which a validation bridge in the app copies these files.
+    """
     staged = [(index, offer.stages_driver_in) for index, offer in enumerate(facts.provided) if offer.stages_driver_in]
     for index, offer in enumerate(facts.provided):
         for bridge, folder in staged:

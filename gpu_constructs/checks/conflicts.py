@@ -94,7 +94,13 @@ def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
 
 
 def _in_each_others_way(facts: Facts, constructs: Sequence[int], problem: str) -> Iterator[Finding]:
-    """Yield the finding ``problem`` for each pair of the given constructs whose pods can run on the same node."""
+    """Yield a finding for each pair of constructs whose pods can run on the same node.
+
+    Args:
+        facts: Facts about the app.
+        constructs: Indices of the constructs.
+        problem: Message of the finding.
+    """
     for pair in combinations(constructs, 2):
         meeting = _meeting(facts, *pair)
         if meeting:

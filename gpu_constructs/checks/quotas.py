@@ -106,7 +106,15 @@ def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> 
 
 
 def _states(holder: Manifest, section: str, resource: str) -> bool:
-    """Check whether a container sets an amount of a resource in its requests (or limits, by ``section``)."""
+    """Check whether a container or a pod sets the request or the limit for a resource.
+
+    A limit also counts as a request, because Kubernetes copies it to a missing request.
+
+    Args:
+        holder: Container or pod spec.
+        section: ``requests`` or ``limits``.
+        resource: Name of the resource.
+    """
     # Kubernetes copies the limit to a missing request.
     return any(resource in amounts(holder, part) for part in {section, "limits"})
 
@@ -266,6 +274,11 @@ def _missed(facts: Facts, namespace: str, counted: Collection[str]) -> list[str]
     """Return the names of the GPU resources that no ResourceQuota of a namespace limits.
 
     In a name, ``*`` stands for unknown MIG profiles.
+
+    Args:
+        facts: Facts about the app.
+        namespace: Name of the namespace.
+        counted: Names of the GPU resources that a ResourceQuota of the namespace limits.
     """
     asks = [ask for pod in (*facts.gpu_pods, *facts.completed_pods) for ask in pod.asks]
     names = {ask.resource for ask in asks if namespace_of(ask.pod.manifest) == namespace} | set(_advertised(facts))

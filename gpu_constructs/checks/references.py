@@ -290,9 +290,9 @@ def _of_scraper(index: int, namespace: str, value: Any, depth: int = 0) -> Itera
 def _reference(
     index: int, kind: str, namespace: str, name: object, keys: tuple[object, ...] = ()
 ) -> Iterator[_Reference]:
-    """Yield a reference to an object with a given name.
+    """Yield a ``_Reference`` with the given attributes, and without keys that contain a placeholder.
 
-    Yield nothing if the name contains a placeholder that a template replaces later.
+    Yield nothing if the name is empty, or contains a placeholder that another program replaces later.
     """
     # Katib or a template replaces a placeholder in the name later.
     if isinstance(name, str) and name and not re.search(r"[${]", name):

@@ -133,5 +133,12 @@ def _behind_services(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iter
 
 
 def _is_behind(place: str, selector: Mapping[str, str], labels: Mapping[str, str], namespace: str) -> bool:
-    """Check whether a Service in the namespace ``place`` selects pods with the given labels and namespace."""
+    """Check whether a Service selects a pod.
+
+    Args:
+        place: Namespace of the Service.
+        selector: Selector of the Service.
+        labels: Labels of the pod.
+        namespace: Namespace of the pod.
+    """
     return namespace == place and selector.items() <= labels.items()

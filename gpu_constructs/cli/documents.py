@@ -256,7 +256,12 @@ _READ_BY_PROGRAMS = frozenset(
 
 
 def _items_of(node: yaml.Node | None, number: int) -> Sequence[yaml.Node | None]:
-    """Return the YAML nodes of the items of a List. If it does not have ``number`` items, return None for each item."""
+    """Return the YAML node of each item of a List.
+
+    Args:
+        node: YAML node of the List; None if it is not known.
+        number: Number of the items. If the YAML node has another number of them, the result is None for each item.
+    """
     pairs = node.value if isinstance(node, yaml.MappingNode) else ()
     found = next((value for key, value in pairs if key.value == "items"), None)
     same = isinstance(found, yaml.SequenceNode) and len(found.value) == number
@@ -264,7 +269,7 @@ def _items_of(node: yaml.Node | None, number: int) -> Sequence[yaml.Node | None]
 
 
 def without_owned(objects: Sequence[Document]) -> list[Document]:
-    """Return the objects whose controller is not among the objects."""
+    """Omit each object whose controller is also in the list, and return the others."""
     known = {_key(one.manifest["kind"], one.manifest.get("metadata")) for one in objects}
     return [one for one in objects if not _controllers(one.manifest) & known]
 

@@ -66,12 +66,12 @@ class Report:
         command: Name of the command.
         findings: Findings, in the order in which the command found them.
         summary: One line that states the result.
-        details: Further results as plain data for JSON; empty by default.
+        details: Further results as plain data for JSON; None by default.
         text: Result as text for a terminal, if it is more than a list of findings; empty by default.
-        rules: Titles of the codes that the command can report, by code, for SARIF; empty by default.
+        rules: Titles of the codes that the command can report, by code, for SARIF; None by default.
         markdown: Result as Markdown, which comes before the findings; empty by default.
-        files: Functions that return the result by name of the format: in further formats, or in place of a format;
-            none by default.
+        files: Functions that return this report as text, by name of the format. They add formats, or replace the usual
+            functions for formats. None by default.
     """
 
     command: str

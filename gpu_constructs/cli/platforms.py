@@ -29,7 +29,7 @@ def platform_of(text: str) -> Talos | Kubernetes:
 
 
 def provided_on(text: str) -> Provided:
-    """Return what the nodes and the control plane of a platform provide, such as RuntimeClasses, as a declaration.
+    """Return a declaration (``Provided``) of what a platform brings to the cluster, such as RuntimeClasses.
 
     Args:
         text: Name of the platform with an optional release, such as ``talos:1.13``.

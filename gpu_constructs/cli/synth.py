@@ -124,10 +124,15 @@ class Project:
 
 
 def _settings(path: Path) -> dict[str, str]:
-    """Return the settings of the command cdk8s that are texts, by key. Return none if the file does not exist.
+    """Return the settings of the command cdk8s whose values are text, by key.
+
+    The dict is empty if the file does not exist.
 
     Args:
         path: Path of the settings file ``cdk8s.yaml``.
+
+    Raises:
+        CommandError: The file is not readable, or it is not YAML.
     """
     if not path.is_file():
         return {}
@@ -150,9 +155,10 @@ def _relative(outdir: str, folder: Path) -> str:
 
 
 def _entries(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the files of an app, and the folders and links that no app writes, each with whether it is a file.
+    """Yield the content of the folder of an app, as pairs: path, and whether it is a file that the app can write.
 
-    No app writes to a folder with a hidden name, or to a virtual environment.
+    The bool is False for a link, and for a folder to which apps do not write, such as a hidden folder or a virtual
+    environment. The function yields such a folder without its content.
     """
     for where, folders, files in os.walk(folder):
         kept = []
@@ -193,8 +199,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 def _copied(folder: Path, temporary: Path) -> Path:
     """Copy an app to a temporary folder. Return the path of the copy.
 
-    Links represent all else in the repository of the app, and the neighbors of the repository. ``synth`` names the
-    program in the first line of each file by its path in the repository, so this path must stay.
+    The path of the copy ends with the path of the app inside its repository, because ``synth`` writes this path to the
+    first line of each file. Links stand for the other content of the repository, and for the neighbors of the
+    repository.
     """
     repository = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
     copy, above = temporary, repository.parent
@@ -215,7 +222,14 @@ def _copied(folder: Path, temporary: Path) -> Path:
 
 
 def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, list[str]]:
-    """Return the files that a run of the app changes, by kind of the difference."""
+    """Return the files that differ between two runs of the app, as sorted lists by kind of the difference.
+
+    The kinds are ``missing`` (only in ``after``), ``stale`` (other content) and ``extra`` (only in ``before``).
+
+    Args:
+        before: Content or digest of each file before the run, by path.
+        after: The same after the run.
+    """
     return {
         "missing": sorted(after.keys() - before.keys()),
         "stale": sorted(file for file in after.keys() & before.keys() if after[file] != before[file]),
@@ -224,7 +238,9 @@ def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict
 
 
 def _has_marks(outdir: Path) -> bool:
-    """Check whether ``synth`` wrote a file in a folder. Only then does it remove files that the app no longer writes.
+    """Check whether a folder contains a manifest whose first line states that ``synth`` wrote it.
+
+    ``synth`` removes files that the app no longer writes, but only from such a folder.
 
     Raises:
         CommandError: The folder contains no files.
@@ -265,12 +281,13 @@ def _changes(project: Project, found: Mapping[str, list[str]]) -> Report:
 
 
 def _freshness(project: Project, found: Mapping[str, list[str]], marked: bool) -> Report:
-    """Return the report of a check of the files.
+    """Return the report of ``--check``: a finding for each file that differs from what the app writes.
 
     Args:
         project: App.
-        found: Differences between the files and what the app writes.
-        marked: Whether the app removes the files that it no longer writes.
+        found: Files by kind of the difference, such as ``stale``.
+        marked: Whether the app ends with ``synth``. If not, the report states that the command did not check for files
+            that the app no longer writes.
     """
     findings = [
         Finding(code, "error", "", reason, file=_shown(project, file), way_out="Run gpu-constructs synth.", link=_LINK)

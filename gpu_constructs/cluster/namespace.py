@@ -159,7 +159,7 @@ def require_privileged(field: str, namespace: object, why: str) -> None:
 
     Args:
         field: Name of the option in the message.
-        namespace: Name (which the function does not check) or construct of the namespace.
+        namespace: Namespace, as a name or a construct. The function accepts all but a ``GpuNamespace`` unchecked.
         why: Reason why the pods need host paths, for the message.
 
     Raises:

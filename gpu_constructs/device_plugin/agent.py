@@ -82,8 +82,11 @@ class Installation:
     def pods_of(self, component: Component, node_labels: Mapping[str, str] | None = None) -> Pods:
         """Return the ``Pods`` (settings for a DaemonSet) of one program.
 
-        Its own options override the options of all pods. The options of all pods are ``self.pods``, and those of the
-        program are ``component``.
+        The options in ``component`` override those in ``self.pods``, which apply to all programs.
+
+        Args:
+            component: Options of the program.
+            node_labels: Node labels that the pods require, besides those in the options.
 
         Raises:
             GpuConstructsError: An option has a value that is not allowed.
@@ -116,9 +119,9 @@ class Installation:
         return {"name": name, "namespace": self.namespace, "labels": object_labels(self.selector(label))}
 
     def affinity(self) -> Mapping[str, Any] | None:
-        """Return the affinity of all pods.
+        """Return the affinity of all pods: the affinity that the user sets, otherwise one that selects nodes with GPUs.
 
-        The result is the option of the user. If there is none, it is an affinity for nodes with GPUs.
+        Return None if the user sets an empty affinity, or no label marks the nodes with GPUs.
         """
         given = self.pods.get("affinity")
         if given is not None:
@@ -136,10 +139,11 @@ class Installation:
 def security_context(given: Installation, component: Component, delivery: Delivery) -> dict[str, Any]:
     """Return the security context of the main container of a program, as in a manifest.
 
-    The result is the option of the user. If there is none, it grants the rights that the configuration needs.
+    The result is the security context that the user sets. If the user sets none, the result contains the rights that
+    the configuration needs.
 
     Raises:
-        GpuConstructsError: The option of the user lacks a right.
+        GpuConstructsError: The security context of the user lacks one of these rights.
     """
     needed = component.rights(delivery.uses, given.platform)
     own = component.security_context
@@ -157,10 +161,13 @@ def security_context(given: Installation, component: Component, delivery: Delive
 def environment(
     component: Component, delivery: Delivery, variables: Mapping[str, str], fields: Mapping[str, str]
 ) -> list[Any]:
-    """Return the environment variables of the main container of a program.
+    """Return the environment variables of the main container of a program, as a list in the form of a manifest.
 
-    The list, as in a manifest, consists of variables for all programs, for this program, and of the user. Fields of the
-    pod (``fields``) can be the source of a variable.
+    Args:
+        component: Options of the program. A variable that the user sets replaces the variable with the same name.
+        delivery: Configuration that the pods read, with the features that it enables.
+        variables: Values of variables for this program only, by name.
+        fields: Paths of pod fields, such as ``spec.nodeName``, by name of the variable that gets their value.
     """
     ours = {
         "CONFIG_FILE": CONFIG_FILE,

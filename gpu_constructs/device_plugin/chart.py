@@ -224,7 +224,7 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
     def api_object(self) -> cdk8s.ApiObject:
         """DaemonSet of the device plugin, for ``add_json_patch``.
 
-        If the chart has no plugin, that of GPU Feature Discovery.
+        If the chart has no plugin, the DaemonSet of GPU Feature Discovery, otherwise the first object.
         """
         if self._main is not None:
             return self._main
@@ -235,10 +235,12 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
 
 
 def _surroundings(namespace: object, runtime_class: object, given: Installation, manifests: Manifests) -> Surroundings:
-    """Return the Namespaces and the RuntimeClass that the chart creates, as pairs of class and name by construct ID.
+    """Return the Namespaces and the RuntimeClass that the chart creates, as a dict by construct ID.
+
+    Each value is a pair: the class of the construct, and the name of the object.
 
     Args:
-        namespace: Value of the keyword ``namespace``. The chart creates no namespace for an object.
+        namespace: Value of the keyword ``namespace``. The chart creates a Namespace only if this is a name.
         runtime_class: Value of the keyword ``runtime_class``.
         given: Options of the installation.
         manifests: Objects of the installation, whose pods can need the RuntimeClass.

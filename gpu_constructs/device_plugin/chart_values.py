@@ -40,7 +40,12 @@ _Overrides = Mapping[str, tuple[str, Any]]
 
 @reported_at_once
 def chart_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
-    """Return the keywords of ``DevicePluginChart`` for Helm values.
+    """Return the keyword arguments of ``DevicePluginChart`` for Helm values, as a dict.
+
+    Args:
+        values: Helm values.
+        installation: Release name, namespace, version and platform.
+        problems: Record of the problems that the function finds.
 
     Raises:
         GpuConstructsError: A key that the Helm chart does not read, or a value that the chart or its programs would
@@ -143,12 +148,12 @@ def _gpu_feature_discovery(read: Reading) -> bool | GpuFeatureDiscovery:
 
 
 def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], platform: Platform) -> Any:
-    """Return the options of a program, without its security context if that lacks rights.
+    """Return the options of a program. Omit the security context if it lacks rights that the program needs.
 
     The configuration of the plugin decides which rights the program needs.
 
     Args:
-        read: Helm values, which record a problem about the security context.
+        read: Helm values, to which the function reports a security context that lacks rights.
         path: Dotted key of the security context in the Helm values.
         component: Options of the program, or a bool that states whether the chart installs the program.
         uses: Features that the configuration enables.
@@ -164,9 +169,9 @@ def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], 
 
 
 def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
-    """Return the start of the names that Helm gives to the objects of the chart.
+    """Return the first part of the names of all objects, as Helm derives it from the release name and the values.
 
-    The names have suffixes, which limit the length of their start.
+    This part is so short that the longest suffix fits behind it.
 
     Args:
         read: Helm values.
@@ -182,10 +187,10 @@ def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> s
 
 
 def _overrides(read: Reading, served: _Served) -> _Overrides:
-    """Return the settings that override the configuration files, as a dict from the setting to a pair.
+    """Return the Helm values that override the configuration files, by name of the setting.
 
-    The pair contains the key and the value in the Helm values. The chart passes them to the programs as environment
-    variables.
+    Each value of the dict is a pair: the key and the value in the Helm values. The chart passes these values to the
+    programs as environment variables.
 
     Args:
         read: Helm values.
@@ -203,7 +208,13 @@ def _overrides(read: Reading, served: _Served) -> _Overrides:
 def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overrides) -> PluginConfig:
     """Return a copy of a plugin configuration in which the values of ``overrides`` replace those of the configuration.
 
-    The plugin gives precedence to these values too, because the Helm chart passes them as environment variables.
+    These values also take precedence in the plugin, because the Helm chart passes them as environment variables.
+
+    Args:
+        read: Helm values, to which the function reports values that contradict the configuration.
+        config: Configuration.
+        file: Name of the configuration file, for messages.
+        overrides: Pairs of a key and a value in the Helm values, by name of the setting.
     """
     for setting, (path, value) in overrides.items():
         stated = attrgetter(setting)(config)
@@ -281,9 +292,13 @@ def _strategies(read: Reading) -> list[FallbackStrategy]:
 
 
 def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
-    """Return the features that the files of an external ConfigMap can enable, so that the pods get rights for them.
+    """Return the features that the files of an external ConfigMap can enable. The pods get rights for these features.
 
-    The result omits features that a Helm value decides for all files. If ``has_mps`` is False, it also omits MPS.
+    The result omits a feature if a Helm value overrides its setting in all files.
+
+    Args:
+        overrides: Helm values that override the files, by name of the setting.
+        has_mps: Whether the files can enable MPS.
     """
     strategy = "flags.plugin.device_list_strategy"
     decided: dict[Use, str] = {"mig": "flags.mig_strategy", "volume-mounts": strategy, "cdi": strategy}

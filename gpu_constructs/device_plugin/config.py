@@ -373,7 +373,7 @@ class PluginConfig(_Section):
 
 
 def environment_variables() -> Mapping[str, str]:
-    """Return the setting that each environment variable silently overrides in the file, by name of the variable."""
+    """Return a dict from each environment variable to the setting in the file that the variable silently overrides."""
     return {
         name: f"{prefix}.{field.name}"
         for prefix, owner in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex))

@@ -99,9 +99,13 @@ class PluginYaml(Dialect):
         return super().root(text)
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return the end of the error message about text that YAML parsers read in different ways.
+        """Return the end of an error message about text that not all YAML parsers read in the same way.
 
-        Return None if all parsers read the text in the same way.
+        Return None if they do.
+
+        Args:
+            event: Part of the text as PyYAML parsed it. Only a scalar can have the problem.
+            text: The whole text.
         """
         if not isinstance(event, yaml.ScalarEvent):
             return None
@@ -288,7 +292,7 @@ def _resource(entry: Value) -> tuple[str, int]:
 
 
 class _PluginFile(PluginYaml):
-    """The rules for the configuration file of the plugin."""
+    """The rules by which the library reads the configuration file of the plugin and rejects mistakes in it."""
 
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {
         timedelta: _span,

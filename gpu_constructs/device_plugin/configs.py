@@ -235,9 +235,10 @@ def advertised_resources(configs: Configs) -> dict[str, Sharing]:
 def gpu_offers(
     configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]], release: DevicePluginRelease
 ) -> tuple[GpuOffer, ...]:
-    """Return one ``GpuOffer`` for each configuration of the plugin, which describes how nodes advertise their GPUs.
+    """Return one ``GpuOffer`` for each configuration of the plugin that the library knows.
 
-    The result omits the files of an external ConfigMap, because the library does not know them.
+    A ``GpuOffer`` describes how nodes advertise their GPUs. The library does not know the files of an external
+    ConfigMap.
 
     Args:
         configs: Configurations of the plugin.

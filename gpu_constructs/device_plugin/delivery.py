@@ -96,7 +96,8 @@ class Delivery:
     def mounts(self, *, writes: bool = False) -> list[dict[str, Any]]:
         """Return the volume mounts of a container that reads the configuration file.
 
-        If ``writes`` is True, the container is config-manager, which also writes the file.
+        Args:
+            writes: Whether the container also writes the file, as config-manager does.
         """
         # The file of config-manager is a link into the directory of all files, so containers mount both.
         mounts: list[dict[str, Any]] = [
@@ -294,9 +295,16 @@ def _needs(
 def _impossible(
     flags: Sequence[Flags], uses: frozenset[str], strategies: Sequence[str], platform: Platform, may_use: frozenset[str]
 ) -> Iterable[fields.Conflict]:
-    """Return a pair of a condition and an error message for each known conflict between the features and the platform.
+    """Return a pair for each known conflict between features and the platform: a bool and an error message.
 
-    If the condition is true, a feature of the configuration does not work on the platform.
+    The bool is True if the conflict exists.
+
+    Args:
+        flags: Flags in the configuration files, for the messages.
+        uses: Features that the files enable or can enable.
+        strategies: Device list strategies of the configuration, for the messages.
+        platform: Platform of the nodes.
+        may_use: Features that the files of an external ConfigMap can enable.
     """
     return [
         (
@@ -324,9 +332,16 @@ def _cdi(flags: Sequence[Flags], strategies: Sequence[str]) -> str:
 
 
 def _agreed(member: str, flags: Sequence[Flags]) -> Any:
-    """Return the path that the setting ``member`` has in all configuration files of a pod.
+    """Return the path in a setting that must be the same in all configuration files of a pod.
 
-    The pod mounts the path once. If the files set different paths, the function raises an error.
+    The pod mounts the path only once.
+
+    Args:
+        member: Name of the setting in ``flags``, such as ``nvidia_driver_root``.
+        flags: Flags of each configuration file.
+
+    Raises:
+        GpuConstructsError: The files set different paths.
     """
     different = list(dict.fromkeys(map(attrgetter(member), flags)))
     message = (

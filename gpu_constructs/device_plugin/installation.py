@@ -94,7 +94,11 @@ def chosen(given: Any, struct: Any) -> Any:
 
 
 def discovered_by(given: object) -> DiscoveredBy:
-    """Return who installs Node Feature Discovery, by the value of the user: ``chart``, ``external`` or ``none``."""
+    """Return who installs Node Feature Discovery: this chart (``chart``), another one (``external``), or ``none``.
+
+    Args:
+        given: Value of the keyword ``node_feature_discovery``.
+    """
     return "external" if given == "external" else "none" if given is False else "chart"
 
 
@@ -303,7 +307,7 @@ def provided(given: Installation, manifests: Manifests, made: Collection[tuple[s
     Args:
         given: Options of the installation.
         manifests: Objects of the installation.
-        made: Namespace and RuntimeClass that the chart creates and ``manifests`` does not contain.
+        made: Objects that the chart creates besides ``manifests``: API group, kind, namespace and name of each.
     """
     has_plugin, configs = given.plugin is not None, given.configs
     installed: Mapping[Component, object] = {

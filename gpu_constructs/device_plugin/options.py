@@ -116,10 +116,14 @@ class Component(fields.Options):
         return sorted(use for use in self._RIGHTS if use in uses or getattr(self, use, False))
 
     def rights(self, uses: frozenset[str], platform: Platform) -> Rights:
-        """Return the rights (capabilities or privileged mode) that the main container needs for the features in use.
+        """Return the rights (capabilities or privileged mode) that the main container needs.
 
-        To watch MIG devices, it needs SYS_ADMIN. The container toolkit of Talos 1.12 and later grants this right to
-        privileged containers only (NVIDIA/nvidia-container-toolkit#1740).
+        To watch MIG devices, the container needs SYS_ADMIN. The container toolkit of Talos 1.12 and later grants this
+        right to privileged containers only (NVIDIA/nvidia-container-toolkit#1740).
+
+        Args:
+            uses: Features that the configuration enables.
+            platform: Platform of the nodes.
         """
         needed = self.needs_rights_for(uses)
         held = {self._RIGHTS[use] for use in needed}

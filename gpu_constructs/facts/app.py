@@ -238,7 +238,7 @@ class Facts:
 
     @cached_property
     def limit_ranges(self) -> Mapping[str, list[tuple[int, Manifest]]]:
-        """Items of ``spec.limits`` of the LimitRanges by namespace, with the index of the object in ``objects``."""
+        """Items of the LimitRanges, by namespace, as pairs: index of the LimitRange in ``objects``, and the item."""
         found: dict[str, list[tuple[int, Manifest]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "LimitRange")):
             limits = members(at(manifest, "spec").get("limits"))
@@ -247,9 +247,9 @@ class Facts:
 
     @cached_property
     def quotas(self) -> Mapping[str, list[tuple[int, str, object]]]:
-        """Limits of the ResourceQuotas without scopes, by namespace, as tuples.
+        """Limits of the ResourceQuotas without scopes, by namespace.
 
-        A tuple has the index of the ResourceQuota in ``objects``, the name of the limited resource, and the amount.
+        Each limit is a tuple: index of the ResourceQuota in ``objects``, name of the resource, and amount.
         """
         found: dict[str, list[tuple[int, str, object]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "ResourceQuota")):
@@ -294,21 +294,21 @@ class Facts:
 
     @cached_property
     def unpublished_labels(self) -> frozenset[str]:
-        """Labels that pods select but that the app's Node Feature Discovery does not publish with its configuration."""
+        """Labels of Node Feature Discovery that pods of the app select, and that the app does not publish."""
         if all(offer.nfd_labels is None for offer in self.provided):
             return frozenset()
         return frozenset(one for one in self.selected_labels if is_of_a_source(one) and not self.publishes(one))
 
     def _is_declared(self, manifest: Manifest) -> bool:
-        """Check whether the object is a part of Node Feature Discovery that a construct of this library emits.
+        """Check whether a construct of this library emits the object for Node Feature Discovery.
 
-        If it is, the construct declares which node labels the pods of the object publish.
+        If so, a declaration of the construct contains the node labels that the pods of the object publish.
         """
         is_ours = labels_of(manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         return is_ours and bool(self.bringing("node-feature-discovery"))
 
     def bringing(self, component: Component) -> list[int]:
-        """Return the indices (in ``provided``) of the constructs that install a component."""
+        """Return the index in the list ``provided`` of each construct that installs a component."""
         return [index for index, offer in enumerate(self.provided) if component in offer.components]
 
     @cached_property
@@ -368,7 +368,7 @@ class Facts:
 
     @cached_property
     def _shared(self) -> dict[str, tuple[int, Sharing]]:
-        """Sharing settings of each advertised resource, with the index of its construct in ``provided``."""
+        """Sharing of each shared resource, as a pair: index of the construct in ``provided``, and sharing setting."""
         shared: dict[str, tuple[int, Sharing]] = {}
         for provider, offer in enumerate(self.provided):
             for resource, sharing in offer.gpu_resources.items():
@@ -377,7 +377,7 @@ class Facts:
         return shared
 
     def is_exclusive_somewhere(self, resource: str) -> bool:
-        """Check whether a device plugin in the app advertises whole GPUs, without sharing, under a resource name."""
+        """Check whether a device plugin in the app advertises whole GPUs under a resource name, without sharing."""
         return any(
             offer.gpu_resources[resource].strategy == "none"
             for offer in self.provided

@@ -67,8 +67,8 @@ class Workload:
         manifest: Object that the chart creates, with the fields that the table ``charts.yaml`` contains.
         scaler: Autoscaler of the object; None if it has none.
         is_on: Whether the chart creates the object with these values.
-        elsewhere: Path of a Helm value because of which other pods, which the library does not count, get the GPUs of
-            this workload. None if there is no such value.
+        elsewhere: Path of a Helm value that moves the GPUs of this workload to other pods. The library does not count
+            the GPUs of those pods. None if there is no such value.
         row: Description of the workload in the table ``charts.yaml``.
         values: Values of the Helm release, with the defaults that the table contains.
         fields: Fields of the object.
@@ -102,9 +102,12 @@ class Workload:
         return mapping(plain_data.at(self.manifest, pod_path(self.manifest["kind"])))
 
     def covers(self, path: Path) -> bool:
-        """Check whether the workload reflects the Helm value at a path.
+        """Check whether the library knows how a Helm value affects the workload.
 
-        This is also the case if other Helm values disable the part that the value configures.
+        The result is also True for a value of a part, such as a container, that other Helm values switch off.
+
+        Args:
+            path: Path of the Helm value.
         """
         places = [place for one in self.fields for place in (*one.places, *one.added)]
         return any(path[: len(one)] == one for one in (*places, *self.unused))
@@ -126,11 +129,14 @@ def known_charts() -> list[str]:
 
 
 def workloads(release: Release, annotations: Mapping[str, Any]) -> list[Workload]:
-    """Return the workloads of a release, including those that its values switch off. Return none for an unknown chart.
+    """Return the workloads of a release, including those that its values switch off.
+
+    The list is empty if the table ``charts.yaml`` does not contain the chart.
 
     Args:
         release: Helm release.
-        annotations: Annotations of the object that creates the release. Those of this library apply to its workloads.
+        annotations: Annotations of the object that creates the release. The workloads get only those whose keys belong
+            to this library.
     """
     row = row_of(release) or {"workloads": ()}
     values = merged(row.get("default", {}), release.values)
@@ -213,9 +219,9 @@ def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[P
 
 
 def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield pairs for the Helm keys in a column of the table ``charts.yaml``: full path of the key, and value.
+    """Yield a pair for each Helm key in a column of the table ``charts.yaml``: full path of the key, and its value.
 
-    If the entry of the table has the form ``key=text``, the pair contains a bool: whether the value is this text.
+    If the table contains the key as ``key=text``, the second member is a bool instead: whether the value is this text.
 
     Args:
         row: Row of the table, which describes a workload.
@@ -277,12 +283,13 @@ def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
 def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifest:
     """Return a workload whose first container requests the given GPUs.
 
-    If the container already has limits, they take precedence.
+    Limits that the container already sets take precedence.
 
     Args:
         manifest: Workload.
         gpus: Number of GPUs by resource.
-        row: Row of the table ``charts.yaml``, which states whether the chart also adds tolerations.
+        row: Description of the workload in the table ``charts.yaml``. If its key ``tolerates_gpus`` is true, the chart
+            also adds a toleration for each resource.
     """
     if not gpus:
         return manifest
@@ -335,7 +342,7 @@ def _environment(given: object) -> Any:
 
 
 def pod_path(kind: str) -> Path:
-    """Return the path of the pod spec in an object of a kind."""
+    """Return the keys that lead to the pod spec in an object of a kind, such as ``("spec", "template", "spec")``."""
     job: Path = ("jobTemplate", "spec") if kind == "CronJob" else ()
     return ("spec", *job, "template", "spec")
 

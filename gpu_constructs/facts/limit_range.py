@@ -90,10 +90,15 @@ def breaches(pod_spec: Mapping[str, Any], limit: Manifest) -> Iterator[Breach]:
 
 
 def _given(pod_spec: Mapping[str, Any], kind: object, resource: str) -> Iterator[tuple[str | None, str, object]]:
-    """Yield a tuple for each amount of a resource in a pod spec that an item of a LimitRange limits.
+    """Yield the amounts of a resource in a pod spec that an item of a LimitRange checks.
 
-    The tuple has the name of the container (None for the whole pod), the section (``limits`` or ``requests``) and the
-    amount.
+    Each amount is a tuple: name of the container (None for the whole pod), section (``limits`` or ``requests``), and
+    amount (None if the pod spec sets none).
+
+    Args:
+        pod_spec: Spec of the pod.
+        kind: Field ``type`` of the item. ``Container`` checks each container, and ``Pod`` the sum of all containers.
+        resource: Name of the resource.
     """
     for section in SECTIONS:
         if kind == "Container":

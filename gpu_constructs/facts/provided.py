@@ -50,7 +50,7 @@ _PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
 
 
 def placement_of(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a pod spec that select nodes: ``nodeSelector``, ``affinity`` and ``tolerations``."""
+    """Return the part of a pod spec that selects nodes: ``nodeSelector``, ``affinity`` and ``tolerations``."""
     return {key: pod_spec[key] for key in _PLACES_PODS if pod_spec.get(key)}
 
 
@@ -246,9 +246,10 @@ class Provider(Protocol):
 
 
 def providers_in(constructs: Iterable[_Construct]) -> tuple[list[_Construct], list[Provided]]:
-    """Return the constructs that declare their effects on the cluster, and a list of their declarations.
+    """Return a pair of lists: the constructs that declare their effects on the cluster, and these declarations.
 
-    If several workloads have equal declarations, the result contains only the first of these workloads.
+    The lists have the same order. If several workloads have equal declarations, the lists contain only the first of
+    these workloads.
     """
     providers: list[_Construct] = []
     provided: list[Provided] = []

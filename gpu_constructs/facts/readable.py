@@ -75,9 +75,9 @@ def _apart(manifest: Manifest) -> Iterator[Manifest]:
 
 
 def _kind_of_items(manifest: Manifest) -> Manifest | None:
-    """Return the API version and the kind of the items of a list, for items that do not state them.
+    """Return the ``apiVersion`` and ``kind`` that the items of a list object have if they do not state them, as a dict.
 
-    The result is empty for a ``List``, whose items state their own kind. It is None if the manifest is not a list.
+    The dict is empty for a ``List``, whose items state their own kind. Return None if the manifest is not a list.
     """
     api_version, kind = manifest.get("apiVersion"), str(manifest.get("kind"))
     if api_version == "v1" and kind == "List":
@@ -121,7 +121,12 @@ def _part(key: str, value: Any) -> Any:
 
 
 def _items(key: str, items: list[Any]) -> list[Any]:
-    """Return the items of a list in a manifest, without items of a wrong type."""
+    """Return the items of a list in a manifest, without items of a wrong type.
+
+    Args:
+        key: Key of the list in the manifest.
+        items: Items of the list.
+    """
     if key not in _LISTS and key not in _EITHER:
         return [_part("", member) for member in items]
     kept = [_part("", member) for member in items if isinstance(member, Mapping)]

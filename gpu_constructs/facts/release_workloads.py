@@ -25,7 +25,7 @@ class ReleaseWorkloads:
     """A Helm release of an app, with its workloads.
 
     Attributes:
-        index: Index of the object that creates the release.
+        index: Index of the object that creates the release, in the list of all objects of the app.
         release: Helm release.
         workloads: Workloads of the release, including those that its values switch off.
     """
@@ -55,11 +55,15 @@ class ReleaseWorkloads:
 def with_release_workloads(
     manifests: Sequence[Manifest],
 ) -> tuple[list[Manifest], list[int], list[ReleaseWorkloads], int]:
-    """Return all objects of an app, including the workloads of its Helm releases.
+    """Return the objects of an app, including the workloads of its Helm releases.
 
     Returns:
-        The objects; the index of the manifest that contains each object; the releases; and the number of objects
-        without the workloads of releases, which come last.
+        A tuple of four values:
+
+        - The list of all objects. The workloads of releases come last.
+        - For each object, the index in ``manifests`` of the manifest that contains the object or creates its release.
+        - The releases.
+        - The number of objects without the workloads of releases.
     """
     objects, origins = readable(manifests)
 

@@ -53,7 +53,7 @@ def sets_runtime_class(policy: Manifest) -> bool:
 
 
 def _mutations(spec: Manifest) -> Iterator[object]:
-    """Yield those parts of an admission policy that state how it changes pods."""
+    """Yield those parts in the ``spec`` of an admission policy that state how the policy changes objects."""
     yield spec.get("mutations")
     rules = spec.get("rules")
     for rule in rules if isinstance(rules, list) else ():
@@ -63,7 +63,11 @@ def _mutations(spec: Manifest) -> Iterator[object]:
 def selectors(policy: Manifest, bindings: Sequence[Manifest]) -> Selectors:
     """Return the namespace selectors that restrict where an admission policy applies.
 
-    If the policy has exactly one binding, the selector of the binding also applies.
+    The first one is that of the policy. If the policy has exactly one binding, the second one is that of the binding.
+
+    Args:
+        policy: Manifest of the policy.
+        bindings: Manifests of all bindings, also those of other policies.
     """
     name = _mapping(policy.get("metadata")).get("name")
     bound = [spec for one in bindings if (spec := _mapping(one.get("spec"))).get("policyName") == name]
@@ -74,9 +78,11 @@ def selectors(policy: Manifest, bindings: Sequence[Manifest]) -> Selectors:
 
 
 def may_hold_in(given: Selectors, namespace: str | None) -> bool:
-    """Check whether an admission policy may apply in a namespace, by its namespace selectors.
+    """Check whether an admission policy may apply in a namespace whose labels are not known.
 
-    The labels of the namespace are not known. If the namespace is None, the result is True.
+    Args:
+        given: Namespace selectors of the policy.
+        namespace: Name of the namespace. If it is None, the result is True.
     """
     return namespace is None or all(_may_take(selector, namespace) for selector in given)
 

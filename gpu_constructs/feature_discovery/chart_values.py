@@ -135,7 +135,8 @@ def node_feature_discovery(
 def _leaves_nodes_unmarked(read: Reading) -> bool:
     """Check whether the Helm values disable the NFD source ``custom``, which sets the label ``nvidia.com/gpu.present``.
 
-    If they do, also warn, and add the settings of the chart for the labels of PCI devices to the values.
+    If they do, the function prints a warning. It also adds the default settings for the labels of PCI devices to the
+    values. The result is False if the configuration file of the worker is not valid.
     """
     path, config = "nfd.worker.config", read.get("nfd.worker.config") or {}
     core = config.get("core") or {}
@@ -199,7 +200,7 @@ def own_chart_options(values: Mapping[str, Any], installation: Installation, pro
 
 
 def _laid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``base`` with ``over`` merged over it, at all levels of nesting. A value of None does not remove a key."""
+    """Return ``base`` with ``over`` merged over it, at all levels of nesting. None in ``over`` replaces a value."""
     laid = {**base, **over}
     both = (key for key in base if isinstance(base[key], Mapping) and isinstance(laid[key], Mapping))
     return {**laid, **{key: _laid(base[key], laid[key]) for key in both}}
@@ -231,10 +232,10 @@ def _part(read: Reading, keyword: str, section: str, make: Callable[..., Any], *
 
     Args:
         read: Helm values.
-        keyword: Keyword of the construct that accepts the object, such as ``master``.
+        keyword: Keyword of the construct (or option attribute) that accepts the object, such as ``master``.
         section: Dotted key of the Helm values, for messages.
         make: Function or class that creates the object from keyword arguments.
-        more: Further keyword arguments.
+        more: Keyword arguments that replace those from the Helm values.
     """
     members = {member: value for member, (_, value) in read.members(keyword).items()} | more
     return read.attempt(section, partial(make, **members)) if members else None
@@ -290,14 +291,14 @@ def _affinity(read: Reading, release: NodeFeatureDiscoveryRelease, at: str) -> A
 
 
 def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
-    """Return ``{"name": …}`` with the default name of the ServiceAccount if a component needs it, or an empty dict.
+    """Return the default name of the ServiceAccount of the master as ``{"name": …}``, or an empty dict.
 
-    Only the master needs it, if the Helm values disable its ServiceAccount and set no name.
+    The dict has the name only if the Helm values disable this ServiceAccount and set no name.
 
     Args:
         read: Helm values.
-        path: Path of the part of the component, such as ``nfd.master.serviceAccount``.
-        part: Name of this part.
+        path: Dotted key of a section in a component, such as ``nfd.master.serviceAccount``.
+        part: Last word of ``path``. For other sections than ``serviceAccount``, the result is empty.
     """
     is_own = part == "serviceAccount" and path.startswith("nfd.master.") and read.get(f"{path}.create") is False
     return {"name": _CHART} if is_own and f"{path}.name" not in read else {}

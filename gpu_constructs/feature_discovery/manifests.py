@@ -155,7 +155,12 @@ def _value(owner: Any, path: str) -> Any:
 
 
 def _features(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield a pair for each feature (such as ``pci.device``) that NFD rules use: its path in the file, and its name."""
+    """Yield a pair for each feature, such as ``pci.device``, in rules of NFD: its path, and its name.
+
+    Args:
+        field: Path of ``value`` in the configuration file.
+        value: Rule, a part of a rule, or a list of these.
+    """
     if isinstance(value, Mapping):
         if isinstance(value.get("feature"), str):
             yield f"{field}.feature", value["feature"]

@@ -61,12 +61,16 @@ def flags(field: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def check_flags(field: str, arguments: Sequence[str]) -> None:
-    """Raise for a flag that the program does not have, or that an option sets.
+    """Raise for a command-line flag that no supported release has, or for which an option of this library exists.
 
     A program exits if it gets an unknown flag. If it gets a flag twice, it uses the last value.
 
+    Args:
+        field: Name of the option in messages, such as ``master.extra_args``.
+        arguments: Command-line flags of the user, with their values.
+
     Raises:
-        GpuConstructsError: A flag that no supported release has, or that has its own option.
+        GpuConstructsError: A flag that no supported release has, or for which an option exists.
     """
     component = field.partition(".")[0]
     known, taken = known_flags(component), programs()[component]["taken"]

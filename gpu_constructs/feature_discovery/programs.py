@@ -83,12 +83,12 @@ def _owners(options: Facts, document: Facts, release: NodeFeatureDiscoveryReleas
 
 
 def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, Any]]:
-    """Return the RBAC rules of a component, as in a manifest, either for the whole cluster or for its namespace.
+    """Return the RBAC rules that a component needs, as in a manifest.
 
     Args:
         component: Options of the component.
         facts: Values to which the rules in ``programs.yaml`` refer.
-        scope: ``cluster`` or ``namespace``.
+        scope: ``cluster`` for the rules of the ClusterRole, ``namespace`` for those of the Role.
     """
     return [
         {
@@ -114,7 +114,14 @@ def ports(component: NfdComponent, release: NodeFeatureDiscoveryRelease) -> dict
 def container(
     component: NfdComponent, given: NodeFeatureDiscovery, release: NodeFeatureDiscoveryRelease, facts: Facts
 ) -> dict[str, Any]:
-    """Return the manifest of a component's container. The result does not contain the volume mounts."""
+    """Return the manifest of a component's container. The result does not contain the volume mounts.
+
+    Args:
+        component: Options of the component.
+        given: Options of all components.
+        release: Release to install.
+        facts: Values to which rows of ``programs.yaml`` refer, as ``facts_of`` returns them.
+    """
     program, listening = programs()[component._NAME], ports(component, release)
     is_root = isinstance(component, NfdTopologyUpdater)
     security = {**container_security(non_root=not is_root), **({"runAsUser": 0} if is_root else {})}
@@ -183,7 +190,13 @@ def _probes(
 def volumes(
     component: NfdComponent, config_map: str, facts: Facts
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return two lists: the volumes of the pods of a component, and the read-only mounts of its container."""
+    """Return two lists: the volumes of the pods of a component, and the read-only mounts of its container.
+
+    Args:
+        component: Options of the component.
+        config_map: Name of the ConfigMap with the configuration file, if the component has a file.
+        facts: Values to which rows of ``programs.yaml`` refer, as ``facts_of`` returns them.
+    """
     has_file = component.document() is not None
     files = {"config": ({"configMap": {"name": config_map}}, _CONFIG_FOLDER)} if has_file else {}
     for row in _rows(component, "host_paths", facts):

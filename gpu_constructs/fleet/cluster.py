@@ -39,21 +39,22 @@ class ClusterGroup(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster(fields.Options):
-    """A cluster of a fleet.
+    """A cluster of a fleet. The fleet calls a function of the user, which adds the constructs of a cluster to its App.
 
     Attributes:
-        name: Name of the cluster and of its folder in ``dist/``, a DNS label.
-        platform: Operating system of the nodes. It is required, unless a group of the cluster declares it. The
-            function that fills the app always gets a platform.
+        name: Name of the cluster and of its folder in ``dist/``. It is a DNS label.
+        platform: Operating system of the nodes. You can omit it if a ``ClusterGroup`` that contains the cluster
+            declares it. In the function of the user, it is never None.
         nodes: GPU nodes of the cluster; none by default.
-        rack_watts: Power limit of all boards in a rack together, in watts, by name of the rack; none by default.
-        labels: Labels of the cluster, such as ``{"region": "eu"}``; none by default. Groups select clusters by them,
-            and the capacity plan of the fleet adds up by them.
-        values: Data for the function that fills the app, by key; none by default.
+        rack_watts: A dict from the name of a rack to the power limit of all its boards together, in watts; empty by
+            default.
+        labels: Labels of the cluster, such as ``{"region": "eu"}``; none by default. A ``ClusterGroup`` selects
+            clusters by labels. The totals of the fleet add up the capacity of all clusters with the same label value.
+        values: Data for the function of the user, by key; none by default.
 
     Raises:
-        GpuConstructsError: The name is not a DNS label or the name of another folder in ``dist/``, a value has the
-            wrong type, or Kubernetes would reject a label.
+        GpuConstructsError: The name is not a DNS label, or it is the name of another folder in ``dist/``. Also raised
+            if a value has the wrong type, or if Kubernetes would reject a label.
     """
 
     name: str

@@ -68,7 +68,7 @@ def _plain(value: Value) -> Any:
 
 
 class _ClustersFile(InventoryFile):
-    """The rules of a YAML file with clusters. They are the rules of an inventory, but allow deeper nesting."""
+    """The rules of a YAML file with clusters. They are the rules of an inventory file, but allow deeper nesting."""
 
     deepest = 16
     called = "a file with clusters"

@@ -61,7 +61,8 @@ class Outcome(NamedTuple):
         told: Warnings of constructs.
         warnings: Warnings of the checks.
         staged: Files of the cluster under temporary names; None if there is a problem.
-        capacity: Capacity of the cluster and of its boards; None without a capacity plan.
+        capacity: Capacities by name of the board. The capacity of the whole cluster has the empty name. None without a
+            capacity plan.
     """
 
     name: str
@@ -201,7 +202,12 @@ def discard(done: Iterable[Outcome]) -> None:
 
 
 def with_progress(found: Iterable[Outcome], count: int) -> Iterator[Outcome]:
-    """Yield the given outcomes. After two seconds, a terminal also shows the number of outcomes so far."""
+    """Yield the given outcomes. After two seconds, a terminal also shows the number of outcomes so far.
+
+    Args:
+        found: Outcomes of the clusters, which the function reads one by one.
+        count: Number of all clusters in the run.
+    """
     start, is_shown = time.monotonic(), False
     try:
         for done, one in enumerate(found, 1):

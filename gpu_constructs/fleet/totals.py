@@ -91,9 +91,9 @@ def summed(parts: Iterable[Capacity]) -> Capacity:
 
 
 def on_disk(folder: Path) -> dict[str, Capacity] | None:
-    """Return the capacities in the report of an earlier run. Return None if the folder has no report.
+    """Return the capacities in the report of an earlier run, as a dict by name of the board.
 
-    The result is a dict from the name of a board to its capacity. The key of the whole cluster is empty.
+    The capacity of the whole cluster has the empty name. Return None if the folder has no report.
 
     Args:
         folder: Folder with the reports of the cluster.

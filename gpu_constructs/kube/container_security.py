@@ -70,7 +70,11 @@ class Rights:
         return "privileged=True" if self.privileged else f"capabilities.add {', '.join(self.add)}"
 
     def to_manifest(self, *, read_only: bool = True) -> dict[str, Any]:
-        """Return the security context that grants exactly these rights."""
+        """Return the security context that grants exactly these rights.
+
+        Args:
+            read_only: Whether the container cannot write to its root file system; True by default.
+        """
         return container_security(add=self.add, privileged=self.privileged, read_only=read_only)
 
     def are_in(self, context: Mapping[str, Any]) -> bool:

@@ -111,7 +111,7 @@ def not_a_secret(text: str) -> str:
 
 
 class Credential(NamedTuple):
-    """A text that looks like a credential. Messages never show the text itself.
+    """The description of a text that looks like a credential. It does not contain the text, so messages cannot show it.
 
     Attributes:
         why: Reason why the text looks like a credential, such as ``its name says so``.
@@ -264,9 +264,9 @@ def _words(name: str) -> str:
 
 
 def _key(key: object) -> str:
-    """Return a key of Helm values as text, so that the search for credentials can check it like the name of a field.
+    """Return the name under which the search for credentials checks the value of a Helm key.
 
-    Return an empty text if the value is the name of a Secret, as for the key ``existingSecret``.
+    The name is the text of the key. It is empty for a key such as ``existingSecret``, whose value names a Secret.
     """
     name = str(key)
     return "" if re.search(r"(?:^s|S)ecret\Z", name) else name
@@ -274,7 +274,7 @@ def _key(key: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _is_named(name: str) -> bool:
-    """Check whether a field name, such as ``API_KEY``, indicates that the value is a credential."""
+    """Check whether the name of a field, such as ``API_KEY``, indicates that the field contains a credential."""
     words = _words(name)
     return bool(_NAME.search(words)) and not _VOCABULARY.search(words)
 

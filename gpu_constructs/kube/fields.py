@@ -110,7 +110,7 @@ quantity = matching(
 
 
 def each_matching(pattern: str, meaning: str) -> Check:
-    """Return a check that each text of a list matches a pattern, with the error message of ``matching``."""
+    """Return a check that each text of a list matches a pattern. The error is "<field> must <meaning>, got <text>"."""
     form = regex(pattern)
 
     def check(field: str, got: Sequence[str]) -> None:
@@ -165,7 +165,7 @@ def lacks_unit(got: object) -> bool:
 
 
 def without_unit(got: object) -> str:
-    """Return the end of the error message about an amount of bytes without its unit, such as ``4``."""
+    """Return the end of the error message about an amount of bytes that has no unit, such as ``4`` for ``4Gi``."""
     number = str(got).removesuffix("m")
     is_what = "thousandths of a byte" if str(got).endswith("m") else "bytes"
     return f"must have a unit, got {got!r}, which is {number} {is_what}. Write '{number}Gi' or '{number}Mi'"
@@ -271,12 +271,12 @@ def _allowed_words(alternatives: tuple[Any, ...]) -> list[str]:
 
 
 def _is_left_to_caller(alternatives: tuple[Any, ...]) -> bool:
-    """Check whether a type is a protocol, ``Any`` or ``object``, for which the caller checks the value itself."""
+    """Check whether a type is a protocol, ``Any`` or ``object``. ``of_type`` accepts every value for these types."""
     return any(getattr(option, "_is_protocol", option in (Any, object)) for option in alternatives)
 
 
 def _refuse_lookalikes(field: str, got: object, alternatives: tuple[Any, ...]) -> None:
-    """Raise if the value is a bool and must be a number, or is a text and must be a list. A type check accepts both."""
+    """Raise for a bool where only numbers are valid, and for a text where only lists are. A type check accepts both."""
     if isinstance(got, bool) and bool not in alternatives and (int in alternatives or float in alternatives):
         number = "a number" if float in alternatives else "an int"
         raise GpuConstructsError(f"{field} must be {number}, got {got!r} (bool)")
@@ -355,7 +355,7 @@ def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str =
 
 
 def refuse_first(conflicts: Iterable[Conflict]) -> None:
-    """Raise the message of the first condition that is true. Arguments are pairs of a condition and its message.
+    """Raise an error for the first true condition. ``conflicts`` has pairs of a condition and its error message.
 
     Raises:
         GpuConstructsError: One of the conditions is true.

@@ -191,11 +191,11 @@ def _write_amounts(holder: Object, paths: Iterable[str]) -> None:
 
 
 def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
-    """Remove empty lists from the manifest, and remove the fields ``names_at`` if they are false or 0.
+    """Remove fields of certain mappings in a manifest: empty lists, and given fields whose value is false or 0.
 
     Args:
-        holder: Manifest or a part of it.
-        names_at: Names of the fields, by the dotted path of the mapping that contains them.
+        holder: Manifest or a part of it. The function changes it.
+        names_at: Names of the fields to remove if they are false or 0, by the dotted path of the mapping.
     """
     for path, names in names_at.items():
         for members in _at(holder, path):

@@ -60,9 +60,13 @@ class Dialect:
     """Functions that convert a YAML value, by the type hint for which the reader calls them."""
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Check an item of a YAML file (a PyYAML event, such as an anchor) that the file must not contain.
+        """Return a problem if the file must not contain an item. Return None if it can contain the item.
 
-        Return the end of the message "text must …" for such an item. Return None if the file can contain the item.
+        The problem is the end of the message "text must …".
+
+        Args:
+            event: Item of the file, as an event of PyYAML, such as an anchor.
+            text: Text of the file.
         """
         return None
 
@@ -155,11 +159,11 @@ class Value:
         return self.node.tag == "tag:yaml.org,2002:null"
 
     def refuse(self, problem: str, *, culprit: Value | None = None) -> Refused:
-        """Return the error for a problem of the value. The message states the line.
+        """Return an error about this value. Its message begins with the line of the value.
 
         Args:
-            problem: Text of the message, to which the method adds the line.
-            culprit: Value that causes the problem; by default this value.
+            problem: Rest of the message.
+            culprit: Value whose position the attributes of the error contain; by default this value.
         """
         which = culprit or self
         return Refused(f"line {self.line}: {problem}", which.node, which.path)
@@ -209,7 +213,12 @@ class Value:
     def members(self, keys: Sequence[str], where: str = "") -> dict[str, Value]:
         """Return the values in a YAML mapping that are not null, as a dict.
 
-        Raise an error for a key that is not in ``keys``.
+        Args:
+            keys: Allowed keys.
+            where: Name of the mapping in the message about another key; by default its path.
+
+        Raises:
+            Refused: The mapping has a key that is not in ``keys``.
         """
         members = self.items()
         for key, member in members.items():
@@ -285,13 +294,13 @@ class Value:
             raise self._located(error.problem, called, members) from None
 
     def _located(self, problem: str, called: str, members: Mapping[str, Value]) -> Refused:
-        """Return an error with the line and the path of a value, for a problem that a class such as ``GpuNode`` found.
+        """Return the error of a class such as ``GpuNode``, with the line and the path of the value that causes it.
 
         The class knows neither the line nor the path.
 
         Args:
             problem: Message of the class.
-            called: Path of the mapping that contains the value.
+            called: Name with which messages of the class begin.
             members: Values of the mapping, by key.
         """
         missing = re.match(r"(\w+) is required by ", problem)

@@ -184,13 +184,13 @@ def with_node_alternatives(
 
 
 def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an affinity that also keeps the pod off nodes on which certain other pods run.
+    """Return an affinity that also keeps the pod off nodes that run pods with certain labels.
 
-    The function adds this rule to the given affinity, if any.
+    The result includes the rules of the given affinity.
 
     Args:
-        affinity: Affinity of a pod spec; None if it has none.
-        selector: Label selector of the other pods.
+        affinity: Affinity of the pod, as in a manifest; None if the pod has none.
+        selector: Label selector of the other pods, as in a manifest.
     """
     affinity = affinity or {}
     apart = affinity.get("podAntiAffinity") or {}

@@ -100,7 +100,8 @@ def merged(base: Any, over: Any) -> Any:
 def without(value: Any, place: str, prefix: str = "") -> Any:
     """Return a copy of a mapping or a list without the value at a path.
 
-    For example, the path ``a.b`` removes the key ``b`` of ``a``. If ``a`` has no key ``b``, the function removes ``a``.
+    For example, the path ``a.b`` removes the key ``b`` of ``a``. If ``a`` has no key ``b``, the function removes
+    ``a`` itself.
 
     Args:
         value: Mapping or list.
@@ -184,12 +185,12 @@ class Shapes:
             raise GpuConstructsError(f"{place} {problem}")
 
     def problems(self, where: str, got: Any, shape: str) -> Iterator[Problem]:
-        """Yield pairs for values that do not have the expected form: path of the value, and end of a message about it.
+        """Yield a pair for each value of another shape: its path, and the end of a message about it.
 
         Args:
             where: Path of the value.
             got: Value to check.
-            shape: Expected form: name of a type, words with ``|`` between them, ``[…]`` (list) or ``{…}`` (map).
+            shape: Expected shape, as the docstring of ``Shapes`` describes it.
         """
         if shape in self.structs:
             yield from self._of_struct(where, got, shape)
@@ -238,9 +239,18 @@ def _no_word(got: Any, words: Sequence[str]) -> str:
 
 
 def _of_scalar(where: str, got: Any, shape: str) -> Generator[Problem, None, bool]:
-    """Check a value whose shape is a scalar type such as ``bool``. Yield the problem, and return whether there is one.
+    """Check that a value has the right type. The check does not cover the items of a list or a mapping.
 
-    A problem is the path ``where`` and the end of a message.
+    Args:
+        where: Path of the value.
+        got: Value to check.
+        shape: Name of the expected type: a scalar type such as ``bool``, or ``list`` or ``map``.
+
+    Yields:
+        Path of the value and the end of a message, if the type is wrong.
+
+    Returns:
+        Whether the type is wrong.
     """
     what, types = _SCALARS[shape]
     is_right = isinstance(got, types) and not (isinstance(got, bool) and shape not in ("bool", "any"))

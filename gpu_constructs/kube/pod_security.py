@@ -167,7 +167,14 @@ def _holders(pod: PodSpec, where: Where) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _values(holder: Mapping[str, Any], path: str) -> Iterator[Any]:
-    """Yield the values at a path in a part of a pod spec. A value is None if the last field of the path is missing."""
+    """Yield the values at a dotted path. At a list, the path continues in each item.
+
+    A value is None if the last field of the path is missing.
+
+    Args:
+        holder: Pod, container or volume, as in a manifest.
+        path: Names of fields, joined by dots.
+    """
     field, _, rest = path.partition(".")
     value = holder.get(field)
     for one in value if isinstance(value, list) else (value,):

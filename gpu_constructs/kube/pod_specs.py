@@ -105,8 +105,12 @@ def _steps(path: str) -> tuple[str, ...]:
 def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield a pair for each mapping at a path of a manifest: the actual path, and the mapping.
 
-    The actual path has keys and list indices in place of ``*``. Parameters: ``steps`` is the rest of the path, and
-    ``done`` the part of the actual path that leads to ``value``.
+    The actual path has keys and list indices in place of ``*``.
+
+    Args:
+        value: Part of the manifest at the path ``done``.
+        steps: Rest of the path to follow.
+        done: Actual path from the manifest to ``value``; empty for the manifest itself.
     """
     if not steps:
         if isinstance(value, dict):
@@ -172,7 +176,7 @@ def model_server(pod_spec: Mapping[str, Any]) -> str | None:
 def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield every container of a pod spec, the init containers first.
 
-    The containers include the model server of a KServe predictor, which is not in a list.
+    The last one is the model server of a KServe predictor, if any. It is in a field of its own, not in a list.
     """
     for group in ("initContainers", "containers"):
         yield from pod_spec.get(group) or ()
@@ -182,7 +186,10 @@ def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def containers_in_turn(pod_spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield a pair for each container of a pod: the container, and whether it is an init container that ends first."""
+    """Yield a pair for each container of a pod: the container, and whether it ends before the next one starts.
+
+    Only init containers end before the next one starts, except sidecars.
+    """
     first = len(pod_spec.get("initContainers") or ())
     for index, container in enumerate(containers(pod_spec)):
         passes = index < first and container.get("restartPolicy") != "Always"

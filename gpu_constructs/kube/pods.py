@@ -81,14 +81,24 @@ class ProgramOptions(AgentOptions, total=False):
 
 
 def pod_labels(name: str, given: Mapping[str, str]) -> None:
-    """Raise if labels of pods are invalid, or if they replace labels of this library."""
+    """Raise if pod labels of the user are invalid, or if they replace labels of this library.
+
+    Args:
+        name: Name of the option in messages.
+        given: Labels of the user.
+    """
     fields.labels(name, given)
     own = labels.object_labels(labels.selector_labels(name="", instance="", component=""), version="v")
     _refuse(name, (key for key in given if key in own))
 
 
 def pod_annotations(name: str, given: Mapping[str, str]) -> None:
-    """Raise if annotations of pods are invalid, or if they replace annotations of this library."""
+    """Raise if pod annotations of the user are invalid, or if they replace annotations of this library.
+
+    Args:
+        name: Name of the option in messages.
+        given: Annotations of the user.
+    """
     fields.labels(name, dict.fromkeys(given, ""))
     _refuse(name, (key for key in given if key.startswith(OWN_ANNOTATIONS)))
 
@@ -156,7 +166,13 @@ class Pods:
         fields.options(self.options, CHECKS)
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the metadata of the object that creates the pods. The pods have the same labels."""
+        """Return the metadata of the object that creates the pods, with the pod labels of the user added.
+
+        The pods have the same labels.
+
+        Args:
+            metadata: Metadata without the pod labels of the user.
+        """
         return {**metadata, "labels": {**(self.options.get("pod_labels") or {}), **metadata["labels"]}}
 
     def container(self, name: str, **more: Any) -> dict[str, Any]:

@@ -84,6 +84,6 @@ def _around_mark(name: str) -> tuple[str, str]:
 def marked(name: str, text: str, program: str = "") -> str:
     """Return the text of a file with a mark, which states that this library generated the file.
 
-    The mark is the first line. In JSON, it is a member of the object.
+    The mark is a comment in the first line. In a JSON file, it is the first member of the object.
     """
     return first_line(name, program) + (text.removeprefix("{\n") if name.endswith(".json") else text)

@@ -240,7 +240,7 @@ class Mounts:
 
     @property
     def has_disk(self) -> bool:
-        """Whether the pod mounts a PersistentVolumeClaim, so that only root can write to it while the volume is new."""
+        """Whether the pod mounts a PersistentVolumeClaim. Only root can write to a new volume of a claim."""
         return bool(self.claims) or any("persistentVolumeClaim" in source for source in self.sources)
 
     def disks(self, owner: str, *, pods_at_once: int, way_out: str) -> list[dict[str, Any]]:
@@ -306,10 +306,12 @@ class Mounts:
         return made
 
     def _name(self, path: str, volume: Volume | VolumeClaim, taken_here: list[str]) -> str:
-        """Return the name for a volume of the pod. An equal volume that the pod already has keeps its name.
+        """Return the name of a volume in the pod, and add the volume to the pod if the pod does not have it.
+
+        An equal volume that the pod already has keeps its name.
 
         Args:
-            path: Mount path, from which the name comes.
+            path: Mount path, from which a new name comes.
             volume: Volume.
             taken_here: Names of volumes that the container already mounts.
         """

@@ -184,7 +184,7 @@ _MANIFEST = _Writer(_ManifestDumper, "", _scalar_of_manifest)
 
 
 def yaml_text(document: Any) -> str:
-    """Return plain data as YAML text in the format of configuration files."""
+    """Return plain data as YAML text for a configuration file. It quotes every text except plain words."""
     return _CONFIG.text(document)
 
 

@@ -32,10 +32,9 @@ class Chart:
         name: Name of the chart.
         keys: Keys of the Helm values that the chart reads, by dotted path.
         flags: Command-line flags of the program that the chart installs, by the long form of the flag.
-        structs: Names of the option classes, by the option that accepts an object of the class. Such an option is a
+        structs: A dict from each option that accepts an option class to the name of this class. Such an option is a
             keyword of the construct, such as ``scrape``, or an attribute, such as ``node_feature_discovery.master``.
-        meant: Corrections of keys that the chart does not have: the key that users probably mean, by the key that they
-            write.
+        meant: A dict from keys that the chart does not have to the keys that users probably mean with them.
     """
 
     name: str
@@ -68,9 +67,9 @@ def chart(name: str, own_releases: str = "") -> Chart:
 
 
 def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str, tuple[str, ...] | None]:
-    """Return the releases of a table that are in each of the given ranges, by the name of the range.
+    """Return a dict from the name of each version range to the releases in this range.
 
-    The value is an empty tuple if the range contains all releases, and None if it contains none of them.
+    The value is an empty tuple if the range contains all releases of the table, and None if it contains none of them.
 
     Args:
         table: Name of the table of releases.
@@ -85,8 +84,12 @@ def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str
 def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the dotted path and the row of each key in a table of chart keys.
 
-    A path in the table can contain ``{a,b}``. It stands for one key for each word, such as ``nfd.a.port`` and
-    ``nfd.b.port``. The word also replaces ``{}`` in the keyword of the row.
+    A path in the table such as ``nfd.{a,b}.port`` describes two keys, ``nfd.a.port`` and ``nfd.b.port``. In the keyword
+    ``into`` of their rows, ``a`` or ``b`` replaces ``{}``.
+
+    Args:
+        table: Rows by path.
+        releases: Chart releases, by the name to which the column ``releases`` of a row refers.
     """
     for path, row in table.items():
         alternatives = _ALTERNATIVES.search(path)
@@ -99,12 +102,13 @@ def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tup
 
 
 class Reading(Values):
-    """Helm values, checked against the table of the chart's keys.
+    """Helm values, checked against the keys of a chart.
 
     Attributes:
         keys: Descriptions of the chart's keys, by dotted path.
-        said: Settings from command-line flags in the Helm values. A dict from the keyword (or option attribute) for a
-            setting to a pair: the Helm key of the flag, and the value. They take precedence over the other values.
+        said: Settings that command-line flags in the Helm values make. They take precedence over the other values. The
+            dict key is the keyword of the construct, or the attribute of an option class, that accepts the setting. The
+            dict value is a pair: the Helm key of the flag, and the setting.
     """
 
     def __init__(
@@ -117,16 +121,17 @@ class Reading(Values):
         converters: Mapping[str, Converter] | None = None,
         each: Mapping[str, Callable[[Any], Any]] | None = None,
     ) -> None:
-        """Check Helm values against the table of the chart's keys.
+        """Check Helm values against the keys of a chart.
 
         Args:
-            of: Chart of the values.
+            of: Chart that reads the values.
             values: Values that the user passes to Helm.
             release: Release of the chart.
-            strict: Whether a value that the library cannot convert is an error; otherwise it is a warning. If you pass
-                a ``Problems`` object, it collects such values.
-            converters: Functions that convert Helm values, by name, for this chart only; none by default.
-            each: Functions that convert single list items, by name, for this chart only; none by default.
+            strict: Whether a value that the library cannot convert is an error (True) or a warning (False). You can
+                also pass a ``Problems`` object. It decides this, and collects the errors.
+            converters: Functions that convert Helm values, by the name that ``Key.convert`` contains. They replace or
+                extend the default functions for this chart. None: only the default functions.
+            each: Functions that convert single items of lists, in the same form as ``converters``.
         """
         super().__init__(values, of.keys, release=release, strict=strict, meant=of.meant)
         self.keys = of.keys
@@ -136,11 +141,13 @@ class Reading(Values):
         self._each = {**EACH, **(each or {})}
 
     def options(self) -> dict[str, Any]:
-        """Return the keyword arguments whose value comes from a single key of the Helm values."""
+        """Return the keyword arguments of the construct that a single Helm key or flag determines, by name."""
         return {keyword: value for keyword, (_, value) in self.members("").items()}
 
     def members(self, struct: str, *, under: str = "") -> dict[str, tuple[str, Any]]:
-        """Return the attributes of an option class that the Helm values set, as (Helm key, value) by name.
+        """Return the attributes of an option class that the Helm values set, by name.
+
+        Each value of the result is a pair: the Helm key, and the value of the attribute.
 
         Args:
             struct: Keyword that accepts the option class. Empty for the keyword arguments of the construct itself.

@@ -39,13 +39,13 @@ class Key:
             keys.
         note: Text for the documentation of the key.
         why_not: Reason why the library cannot convert the value; empty if it can.
-        is_ignored: Whether the chart ignores the key too.
-        no_map: For a key whose value must be a list: reason why a mapping has no effect. Empty if the chart fails with
+        is_ignored: Whether the chart ignores the key. The library then drops the key even in strict mode.
+        no_map: Reason why a mapping has no effect, for a key whose value must be a list. Empty if the chart fails with
             a mapping.
         releases: Chart releases that read the key. Empty if all supported releases read it.
-        default: Default of the chart. Helm merges a mapping with it, and null removes it. None if the chart has no
-            default.
-        null: Value that null in the Helm values stands for. None if null stands for no value.
+        default: Default of the chart; None if the chart has none. Helm merges a mapping of the user with a default that
+            is a mapping. Null in the Helm values removes the default.
+        null: Value that the library uses if the Helm values contain null and the chart has no default. None: no value.
     """
 
     type: str
@@ -183,8 +183,8 @@ class Values:
     def made_of(self, make: Callable[..., _Made], members: Mapping[str, tuple[str, Any]]) -> _Made:
         """Create an object from Helm values, without the arguments whose value is None.
 
-        If ``make`` raises an error, the method adds the arguments one by one. It rejects the Helm key of each argument
-        with which ``make`` still raises an error.
+        If ``make`` raises an error, the method adds the arguments one by one. If ``make`` raises an error with an
+        argument, the method omits the argument, and reports a problem of its Helm key.
 
         Args:
             make: Function or class that creates the object.
@@ -224,15 +224,16 @@ def _leaves(prefix: str, values: Mapping[Any, Any], keys: Mapping[str, Key]) -> 
 
 
 def is_parent_of(value: Any, path: str, near: str, is_read: Callable[[str], bool]) -> bool:
-    """Check whether the values are for a parent chart, so that an unknown key is the name of the chart itself.
+    """Check whether the values are probably those of a parent chart, with the name of this chart as the unknown key.
 
-    This is probable if most keys in the value of the unknown key are keys of the chart itself.
+    This is probable if most keys below the unknown key are keys of this chart.
 
     Args:
         value: Value of the unknown key.
         path: Dotted path of the unknown key.
-        near: Key of the chart that resembles the unknown key most; empty if there is none.
-        is_read: Function that checks whether the chart reads a key or a section.
+        near: Key of this chart that resembles the unknown key most; empty if there is none. If its last word equals
+            that of the unknown key, the result is False.
+        is_read: Function that checks whether this chart has a key or a section with a given name.
     """
     is_elsewhere = near.rpartition(".")[2] == path.rpartition(".")[2]
     return isinstance(value, Mapping) and not is_elsewhere and sum(map(is_read, map(str, value))) > len(value) / 2
@@ -263,9 +264,15 @@ def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
 
 
 def _elsewhere(section: str, word: str, names: Iterable[str]) -> list[str]:
-    """Return the keys that end in ``word`` and are in ``section`` or in a section that contains ``section``.
+    """Return keys of a chart that a user may mean with an unknown key.
 
-    If there are none, return the keys that end in ``word`` in any section. If those are many, return an empty list.
+    All these keys have the same last word as the unknown key. If some of them are in the section of the unknown key, or
+    in a section that contains that section, return only those. Otherwise, return all, or none if there are too many.
+
+    Args:
+        section: Dotted path of the section that contains the unknown key.
+        word: Last word of the unknown key.
+        names: Dotted paths of the keys and sections of the chart.
     """
     same = [name for name in names if name.rpartition(".")[2] == word]
     around = [name for name in same if f"{section}.".startswith(name[: -len(word)])]
@@ -279,7 +286,14 @@ def _is_near(name: str, path: str) -> bool:
 
 
 def _is_nothing(value: object, kind: str) -> bool:
-    """Check whether a Helm value removes the default of the chart: null, or an empty list in place of a mapping."""
+    """Check whether a Helm value removes the default of the chart.
+
+    Such a value is null, or an empty value of another type where the chart expects a list or a mapping.
+
+    Args:
+        value: Helm value.
+        kind: Type that the chart expects, as in ``Key.type``.
+    """
     return value is None or (kind in ("list", "map") and not value and not isinstance(value, _TYPES[kind][1]))
 
 

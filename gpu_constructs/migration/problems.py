@@ -78,7 +78,12 @@ def _lines(path: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
 
 
 def _places(path: str, value: Any) -> Iterator[str]:
-    """Yield the dotted path of each key and each list entry of Helm values, in the order of the values."""
+    """Yield the path of each key and each list entry of Helm values, such as ``env[0].name``, in their order.
+
+    Args:
+        path: Path of ``value`` in the Helm values; empty for all values.
+        value: Helm values or a part of them.
+    """
     if isinstance(value, Mapping):
         for key, one in value.items():
             place = below(path, key) if path else str(key)
@@ -114,9 +119,9 @@ class Problems:
         self._section = ""
 
     def below(self, section: str) -> Problems:
-        """Return a view of this list of problems for a caller that reads only one section of the Helm values.
+        """Return a copy that adds its problems to the same list, without ``section`` in paths and messages.
 
-        The caller passes paths and messages without the name of the section. The view adds the name.
+        Use it if the library puts the values of the user below the key ``section`` before it reads them.
         """
         inner = copy.copy(self)
         inner._section = f"{section}."
@@ -128,7 +133,11 @@ class Problems:
         Args:
             path: Dotted path of the key.
             problem: Message about the key.
-            is_droppable: Whether the library can drop the key if ``strict`` is False. True by default.
+            is_droppable: Whether the message ends with the advice to pass ``strict=False``, which drops the key. True
+                by default.
+
+        Raises:
+            GpuConstructsError: The problem, if the list raises the first problem at once.
         """
         path, problem = path.removeprefix(self._section), self._as_given(problem)
         end = "" if problem.endswith("?") else "."
@@ -157,15 +166,17 @@ class Problems:
         warn(f"{self._at(path.removeprefix(self._section))}{self._as_given(message)}")
 
     def _as_given(self, message: str) -> str:
-        """Return a message whose paths of keys do not start with the section of the Helm values that the caller reads.
+        """Return a message in which keys do not start with the section that ``below`` sets.
 
-        For example, the text ``'nfd.master`` becomes ``'master`` in the section ``nfd``.
+        For example, the text ``'nfd.master`` becomes ``'master`` for the section ``nfd``.
         """
         return message.replace(f"values.{self._section}", "values.").replace(f"'{self._section}", "'")
 
     @contextmanager
     def raised(self) -> Iterator[None]:
-        """Raise all problems that the ``with`` block adds as one error, in the order of the keys in the Helm values.
+        """Collect the problems that the ``with`` block adds, and raise them as one error when the block ends.
+
+        The error lists the problems in the order of the keys in the Helm values.
 
         Raises:
             ValuesError: The block adds a problem or raises an error.
@@ -181,7 +192,7 @@ class Problems:
             raise ValuesError(list(dict.fromkeys(f"{self._at(path)}{message}" for path, message in found)))
 
     def _at(self, path: str) -> str:
-        """Return the text ``line <number>:`` with the line of a Helm key, which is the start of a message.
+        """Return the start of a message about a Helm key: ``line <number>:`` and a space, with the line of the key.
 
         Return an empty text if the values do not come from a file.
         """
@@ -190,9 +201,9 @@ class Problems:
 
 
 def _known(path: str, paths: Mapping[str, int]) -> str:
-    """Return the path in ``paths`` that equals ``path``, or otherwise the longest one that contains ``path``.
+    """Return ``path`` if it is in ``paths``. Otherwise, return the longest of ``paths`` that is a parent of ``path``.
 
-    Return an empty text if there is none.
+    For example, ``a.b`` is a parent of ``a.b.c`` and of ``a.b[0]``. Return an empty text if there is no parent.
     """
     around = (one for one in paths if path == one or path.startswith((f"{one}.", f"{one}[")))
     return max(around, key=len, default="")
@@ -215,7 +226,7 @@ class Installation(NamedTuple):
 
     @property
     def behaves_like(self) -> str:
-        """Supported release whose chart reads the values in the same way."""
+        """Supported release whose Helm chart reads the values in the same way as the chart of ``version``."""
         return self.version.like if isinstance(self.version, Unverified) else self.version
 
     def check(self) -> None:

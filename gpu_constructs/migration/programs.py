@@ -17,13 +17,16 @@ from gpu_constructs.records import dataclass
 def arguments(
     read: Values, path: str, words: Sequence[Any], takes_next: Callable[[str, str], bool]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Yield each command-line flag in a list of arguments: the Helm key of the argument, the flag, and its value.
+    """Yield a tuple for each command-line flag in a list: Helm key of the argument, name of the flag, and value.
+
+    The value is None if the flag has none. At an argument that is not a flag, the function reports a problem and ends.
 
     Args:
         read: Values of the chart.
-        path: Key of the list of arguments.
+        path: Helm key of the list of arguments.
         words: List of arguments.
-        takes_next: Function that checks whether the next word is the value of a flag.
+        takes_next: Function that checks whether the next word is the value of a flag. Its arguments are the flag and
+            the next word.
     """
     place = 0
     while place < len(words):
@@ -65,7 +68,13 @@ Entries = dict[str, Any]
 
 
 def entries(read: Values, path: str, default: Sequence[Any] = ()) -> Entries:
-    """Return the items of a list in the Helm values, as a dict by Helm key, such as ``volumes[0]``."""
+    """Return the items of a list in the Helm values, as a dict by Helm key, such as ``volumes[0]``.
+
+    Args:
+        read: Values of the chart.
+        path: Helm key of the list.
+        default: List of the chart, if the values do not contain the key; empty by default.
+    """
     return {f"{path}[{place}]": entry for place, entry in enumerate(read.get(path, () if path in read else default))}
 
 
@@ -74,8 +83,8 @@ def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mo
 
     Args:
         read: Values of the chart.
-        volumes: Helm key of the list of volumes.
-        mounted: Helm key of the list of mounts.
+        volumes: Items of the list of volumes, by Helm key, such as ``volumes[0]``.
+        mounted: Items of the list of mounts, by Helm key.
     """
     sources: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, entry in volumes.items():

@@ -153,10 +153,10 @@ def _all(series: GpuSeries, options: Options) -> Iterator[Rule]:
 
 
 def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mapping[str, str]) -> Rule:
-    """Return the alert that ``row``, an item of ``alerts.yaml``, describes.
+    """Return the alert that ``row``, an item of ``alerts.yaml``, describes. Add ``labels`` to the labels of the alert.
 
     Raises:
-        NoAnswer: If the item is only for another exporter or for other options.
+        NoAnswer: The item applies only to another exporter or to other options.
     """
     if not terms.holds(row.get("if", {})):
         raise NoAnswer
@@ -178,7 +178,7 @@ def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mappi
 
 
 def _drifts(row: Mapping[str, Any], terms: Terms, series: GpuSeries, options: Options) -> Iterator[Rule]:
-    """Yield an alert for each limit of each ``PowerLimit``, from the template ``row``. It fires if a limit differs."""
+    """Yield an alert from the template ``row`` for each requested power limit. It fires if a GPU has another limit."""
     node, before = series.labels.node, list[str]()
     for nodes, agent in _agents(options).items():
         chosen, labels = list[str](), dict[str, str]()
@@ -202,7 +202,7 @@ def _drifts(row: Mapping[str, Any], terms: Terms, series: GpuSeries, options: Op
 
 
 def _agents(options: Options) -> Mapping[str | None, KeepsPowerLimits]:
-    """Return each ``PowerLimit`` by a regular expression for the names of its nodes. The key None means all nodes."""
+    """Return a dict from a pattern of node names (None: all nodes) to the ``PowerLimit`` of these nodes."""
     power = options.power
     if power is None:
         return {}
@@ -252,8 +252,8 @@ def _window(number: int, series: GpuSeries) -> str:
 def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[str, Any], dict[str, str]]:
     """Return two dicts for the alerts about the GPU models in ``temperatures_by_model``, by name of a placeholder.
 
-    The first dict contains query templates that compare each model with its own temperatures. The second dict contains
-    label matchers that select the GPUs of each model.
+    The first dict contains templates of queries, which compare each model with its own temperatures. The second dict
+    contains label matchers, which select the GPUs of each model.
     """
     by_model = thresholds.temperatures_by_model or {}
     patterns = [_glob(pattern) for pattern in by_model]
@@ -272,7 +272,8 @@ def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[
 def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
     """Return regular expressions for XIDs (error numbers of the driver), by the name of a placeholder in alert queries.
 
-    ``xid.others`` matches the XIDs of the first two alerts, and harmless XIDs. The last alert is for the rest.
+    ``xid.others`` matches harmless XIDs, and those of ``GpuXidCritical`` and ``GpuXidWarning``. The alert ``GpuXidNew``
+    is for all XIDs that ``xid.others`` does not match.
     """
     thresholds, others = options.thresholds, options.leave_out
     spoken_of = [
@@ -286,7 +287,7 @@ def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
 
 
 def _daemonsets(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return PromQL matchers that select the DaemonSets of the device plugin and of each ``PowerLimit``."""
+    """Return parts of alert queries by placeholder, for the DaemonSets of the device plugin and each ``PowerLimit``."""
     plugin = options.device_plugin or ""
     is_name = all(letter.isalnum() or letter == "-" for letter in plugin)
     chosen = f'%s="{plugin}"' if is_name else f'%s=~{_quoted(plugin)},%s!~"{NO_DEVICE_PLUGIN}"'
@@ -319,9 +320,9 @@ def _refuse_missing(rules: Sequence[Rule], series: GpuSeries) -> None:
 
 
 def _boards(series: GpuSeries, request: Any, before: Sequence[Any]) -> list[str]:
-    """Return PromQL label matchers that select the GPUs to which a requested power limit applies.
+    """Return PromQL label matchers that select the GPUs to which the requested power limit ``request`` applies.
 
-    The matchers exclude the GPUs that a limit in ``before`` selects, because the limits in ``before`` take precedence.
+    The requests ``before`` take precedence, so the matchers exclude the GPUs that these requests select.
     """
     matchers = []
     if request.target is not None:
@@ -337,7 +338,7 @@ def _boards(series: GpuSeries, request: Any, before: Sequence[Any]) -> list[str]
 
 
 def _choice(series: GpuSeries, request: Any) -> tuple[str, str]:
-    """Return a pair that selects the GPUs of a power limit (``request``): metric label, and pattern for its value."""
+    """Return a pair for the GPUs of the power limit ``request``: metric label, and pattern for its value."""
     if request.target == "uuid":
         # This exporter omits the prefix "GPU-". Source:
         # utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata.

@@ -117,7 +117,7 @@ class DcgmSettings:
 
 
 def exporter_rights(*, is_profiled: bool) -> Rights:
-    """Return the rights that the container needs. If the exporter does not use the profiling module, it needs none."""
+    """Return the rights that the container needs: SYS_ADMIN if the exporter uses the profiling module, else none."""
     return Rights(add=("SYS_ADMIN",)) if is_profiled else Rights()
 
 

@@ -129,7 +129,9 @@ class _Board:
                 yield self._panel(panel, queries, terms)
 
     def _queries(self, panel: Mapping[str, Any], terms: Terms) -> Iterator[_Query]:
-        """Yield the queries of a panel as dicts. Leave out queries whose metrics the exporter does not have.
+        """Yield a dict for each query of a panel. Leave out queries whose metrics the exporter does not have.
+
+        The dict contains the expression ``expr``, the Grafana ID ``letter``, and texts such as the legend.
 
         Args:
             panel: Panel, as in the table of the dashboard.

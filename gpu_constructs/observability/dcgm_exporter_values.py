@@ -239,10 +239,15 @@ def _mounts(read: Reading) -> tuple[list[Mount], dict[str, str]]:
 
 
 def _kept(read: Reading, given: Sequence[Mount], own_mount: str) -> Iterator[Mount]:
-    """Yield the volume mounts in the Helm values that the exporter needs, without the mount of the list of metrics.
+    """Yield the volume mounts in the Helm values that the library keeps.
 
-    The library mounts the list of metrics itself (``own_mount``). The function adds a problem for each mount that the
-    library cannot convert.
+    The library mounts the list of metrics itself, so the result does not contain that mount. The function adds a
+    problem for each mount that the library cannot convert.
+
+    Args:
+        read: Helm values.
+        given: Mounts in the values.
+        own_mount: Path of the mount with the list of metrics; empty if there is none.
     """
     for mount in given:
         if mount.path in (POD_RESOURCES, "/tmp"):

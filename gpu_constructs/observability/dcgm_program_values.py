@@ -62,7 +62,10 @@ def chart_metrics(release: str) -> tuple[Metric, ...]:
 def listed_metrics(
     read: Reading, program: FlagValues, mounts: Sequence[Mount], namespace: str, *, can_profile: bool
 ) -> tuple[str | list[Metric] | MetricsConfigMap, str]:
-    """Return a pair: the list of metrics that the exporter reads, and the path of the mount that exists only for it.
+    """Return a pair: the metrics that the exporter exports, and the path of the mount with the file that lists them.
+
+    The metrics have the form of the keyword ``metrics`` of ``DcgmExporter``. The path is empty if the exporter does not
+    read a mounted file.
 
     Args:
         read: Helm values.
@@ -109,6 +112,13 @@ def _from_api(read: Reading, path: str, reference: str, namespace: str, can_prof
     """Return the ConfigMap from which the exporter reads its list of metrics through the API server.
 
     Return None if the Helm chart creates this ConfigMap, or if the exporter cannot read it.
+
+    Args:
+        read: Helm values.
+        path: Helm key of the setting, for messages.
+        reference: Setting with the ConfigMap, as ``<namespace>:<name>``.
+        namespace: Namespace of the exporter.
+        can_profile: Whether the container has the rights that the profiling module needs.
     """
     where, _, name = reference.partition(":")
     if where != namespace:
@@ -121,16 +131,15 @@ def _from_api(read: Reading, path: str, reference: str, namespace: str, can_prof
 def _from_file(
     read: Reading, program: FlagValues, mounts: Sequence[Mount], can_profile: bool
 ) -> tuple[_Listed | None, str]:
-    """Return a pair: the metrics in the file that the exporter reads, and the mount path of this file.
+    """Return a pair: the list of metrics in the file that the exporter reads, and the mount path of this file.
 
-    The metrics are None if the file is the one that the Helm chart creates. The mount path is empty if the file is part
-    of the image.
+    The list is None if the Helm chart creates the file. The mount path is empty if the file is part of the image.
 
     Args:
         read: Helm values.
-        program: Flags of the exporter, which name the file.
+        program: Values of the exporter's command-line flags, which name the file.
         mounts: Mounts of the container.
-        can_profile: Whether the exporter may export metrics that profile GPUs.
+        can_profile: Whether the container has the rights that the profiling module needs.
     """
     path, file = program.get("collectors", ("arguments", _DEFAULT_FILE))
     around = [mount for mount in mounts if f"{file}/".startswith(f"{mount.path.rstrip('/')}/")]
@@ -233,9 +242,10 @@ _BOOLEANS = {
 
 
 def program(read: Reading) -> tuple[FlagValues, dict[str, object]]:
-    """Return the values of the exporter's flags, and the environment variables for which no keyword exists.
+    """Return a pair: the values of the exporter's flags, and the environment variables without a keyword.
 
-    Arguments and environment variables of the container set the flags.
+    The flag values come from the arguments and the environment variables of the container. Each has the Helm key that
+    sets it.
     """
     flags = chart(_CHART).flags
     flag_values, env = _variables(read)

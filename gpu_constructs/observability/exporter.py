@@ -33,8 +33,8 @@ class Program:
         port_name: Name of the port, which scrape objects use.
         resources: Default resource requests and limits.
         user: User ID of pods that do not need root.
-        variables: Environment variables that the user must not set, each with the keyword to set instead. The text is
-            empty if no keyword exists, and ``nothing`` if the variable would remove labels from the series.
+        variables: A dict from each environment variable that the user must not set to the keyword to set instead. The
+            keyword is empty if none exists. It is ``nothing`` if the variable would remove labels from the series.
     """
 
     name: str
@@ -173,7 +173,7 @@ class Exporter:
         )
 
     def environment(self) -> list[dict[str, Any]]:
-        """Return the environment variables that the user sets."""
+        """Return the environment variables that the user sets, as in a manifest."""
         return env.environment(self.options.get("env") or {}, visible_devices_is_managed=False)
 
 
@@ -237,7 +237,7 @@ def daemonset(
         exporter: The exporter.
         pods: Pod settings of the exporter.
         container: Fields of the container, except its port and its volume mounts.
-        own: Volumes that the construct needs, besides those of the user, by mount path.
+        own: Source and mount of each volume that the construct needs besides those of the user, by name of the volume.
         checksums: Pod annotations with checksums of the configuration. If one changes, Kubernetes replaces the pods.
         more: Further fields of the pod spec.
 

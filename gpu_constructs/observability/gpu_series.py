@@ -79,7 +79,7 @@ class GpuSeries:
     scrape_interval_seconds: int = 30
 
     def metric_of(self, name: str) -> str | None:
-        """Return the name of the exporter's metric for a quantity, such as power. A metric name stays unchanged.
+        """Return the metric of the exporter for a quantity such as power. Return the name of a metric unchanged.
 
         Return None if the exporter has no metric for the quantity.
         """
@@ -96,13 +96,14 @@ class GpuSeries:
         gpu: str | None = None,
         by: Collection[str] = (),
     ) -> Query | None:
-        """Return a query for a metric, or for a quantity in its unit. Return None if the exporter has no such metric.
+        """Return a PromQL query for a metric or a quantity. Return None if the exporter has no such metric.
 
         If several pods share a GPU, the exporter may report the same value once for each pod. If ``by`` is empty, the
         query merges these reports, so no value counts twice.
 
         Args:
-            name: Name of the quantity or of the metric.
+            name: Name of a metric of the exporter, or of a quantity such as power. ``quantities`` lists the quantities.
+                The query converts the value of a quantity to its unit.
             over: Expression in which ``{}`` stands for the series, such as ``rate({}[5m])``.
             where: Label matchers to add to the series, such as ``pod!=""``.
             boards: Label matchers that select some of the GPUs. Empty: all GPUs.
@@ -134,7 +135,12 @@ class GpuSeries:
         return Query(expr, frozenset({metric}))
 
     def plain(self, name: str, *matchers: str) -> str:
-        """Return the PromQL selector of a metric of this exporter. It neither converts nor aggregates the values."""
+        """Return the PromQL selector of a metric of this exporter, without aggregation or unit conversion.
+
+        Args:
+            name: Name of the metric.
+            matchers: Label matchers to add, such as ``pod!=""``. The method omits empty ones.
+        """
         of_job = f'job="{self.job}"' if self.job is not None else ""
         inside = ",".join(matcher for matcher in (of_job, *matchers) if matcher)
         return f"{name}{{{inside}}}" if inside else name

@@ -112,10 +112,10 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
 @cache
 def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
-    """Return a dict by name of a DCGM field.
+    """Return a dict from the name of each DCGM field to a pair: its metric, and the name of a list with the field.
 
-    A value is a pair: the metric, and the name of a predefined list of metrics. If several lists contain a field, the
-    name is that of the shortest one. It is None if the release of the exporter does not know the field.
+    If several lists contain the field, the pair names the shortest list. If the exporter release does not know the
+    field, the pair contains None in place of the name.
     """
     number = comparable(release)
     found: dict[str, tuple[Metric, str | None]] = {}
@@ -131,7 +131,7 @@ def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
 def exported_metrics(
     given: MetricSet | Sequence[Metric | str], release: str, *, known_as: str, is_profiled: bool = True
 ) -> tuple[Metric, ...]:
-    """Return the metrics to export, after a check that the image knows their DCGM fields.
+    """Return the metrics to export. Check that the image of the exporter knows their DCGM fields.
 
     Args:
         given: Name of a list, or metrics. For a metric of the list ``profiling``, the name of its field is enough.

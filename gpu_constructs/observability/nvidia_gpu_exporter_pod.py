@@ -100,7 +100,8 @@ def pod_image(release: versions.ExporterRelease, backend: Backend, *, is_verifie
     Args:
         release: Release of the exporter.
         backend: Program or library with which the exporter reads the GPUs.
-        is_verified: Whether the library knows the release. Otherwise, the user sets the image.
+        is_verified: Whether the library knows the release. If False, the result is the same for all backends, because
+            the user sets the image.
     """
     # For an unverified release, the user sets the image.
     return f"{release.image}-nvml" if backend == "nvml" and is_verified else release.image
@@ -164,7 +165,15 @@ def arguments(
 def smi_manifests(
     exporter: Exporter, pods: Pods, args: Sequence[str], *, collect_timeout_seconds: int, compute_apps: bool
 ) -> Manifests:
-    """Return the objects of the exporter, by construct ID."""
+    """Return the objects of the exporter, by construct ID.
+
+    Args:
+        exporter: Exporter with the options of the user.
+        pods: Pod settings of the exporter.
+        args: Command-line arguments of the exporter.
+        collect_timeout_seconds: Time limit of a reading of the GPUs, in seconds.
+        compute_apps: Whether the exporter reports the processes on a GPU, so that its pods must see those of the node.
+    """
     # At the start, each call of nvidia-smi can take the timeout. It takes two seconds more to kill nvidia-smi.
     failures = 6 + RUNS_AT_START * (collect_timeout_seconds + 2) // 5
     user = exporter.program.user

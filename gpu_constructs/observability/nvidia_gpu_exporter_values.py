@@ -38,6 +38,11 @@ _BACKENDS: Mapping[str, Backend] = {"exec": "nvidia-smi", "nvml": "nvml"}
 def exporter_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
     """Return the keywords of ``NvidiaGpuExporter`` with the same meaning as the Helm values.
 
+    Args:
+        values: Helm values of the user.
+        installation: Name, namespace and release of the Helm release.
+        problems: List to which the function adds the problems of the values.
+
     Raises:
         GpuConstructsError: If the chart does not read a key, or if the chart or the exporter would reject or ignore a
             value.
@@ -86,7 +91,10 @@ def _backend(field: str, text: str) -> Backend:
 
 
 def _read_flags(read: Reading) -> None:
-    """Read the command-line flags in ``extraArgs``, and record the settings that they contain in ``read``."""
+    """Read the command-line flags in the Helm value ``extraArgs``, and add the settings that they contain to ``read``.
+
+    Report a flag without a corresponding keyword as a problem. ``read`` is the reader of all Helm values.
+    """
     known = chart(NAME).flags
     given = arguments(read, "extraArgs", read.get("extraArgs", ()), lambda flag, word: not word.startswith("--"))
     for path, flag, value in given:

@@ -179,10 +179,11 @@ class PodMapping(fields.Options):
         return {name: "true" for name, is_on in switches.items() if is_on} | {n: t for n, t in texts.items() if t}
 
     def rules(self) -> list[dict[str, list[str]]]:
-        """Return the RBAC rules of the exporter: to read pods for labels and UIDs, and ResourceSlices for claims.
+        """Return the RBAC rules of the exporter: one to read pods, and one to read ResourceSlices.
 
-        If the exporter needs a token only for resource claims, it has no right to read pods. It then logs an error
-        repeatedly, which has no other effect.
+        Each rule is absent if the options do not need it. Labels and UIDs of pods need the first rule, and resource
+        claims need the second. With only the second rule, the exporter repeatedly logs an error because it cannot read
+        pods. The error has no other effect.
         """
         verbs = ["get", "list", "watch"]
         pods = {"apiGroups": [""], "resources": ["pods"], "verbs": verbs}

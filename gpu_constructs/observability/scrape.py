@@ -81,6 +81,12 @@ def check_re2(field: str, expression: str, what: str = "a regular expression", w
     The check compiles the expression with Python, whose syntax differs from RE2. It therefore reports only errors that
     exist in both.
 
+    Args:
+        field: Name of the field in the message.
+        expression: Regular expression.
+        what: Noun in the message for a valid value.
+        way_out: Advice at the end of the message. Empty, the default: no advice.
+
     Raises:
         GpuConstructsError: If RE2 would reject the expression. The message contains the reason.
     """

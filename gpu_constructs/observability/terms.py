@@ -69,7 +69,11 @@ class Terms:
         values: Mapping[str, Any] | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Terms:
-        """Return a copy with additional entries in ``table``, ``values`` and ``facts``."""
+        """Return a copy of this renderer with further templates, fixed texts and properties.
+
+        The arguments have the same form as those of the constructor. Their entries replace existing entries of the same
+        name.
+        """
         other = copy(self)
         other._table = {**self._table, **(table or {})}
         other._values = {**self._values, **(values or {})}

@@ -240,6 +240,12 @@ class Guard:
         """Return a probe, as in a manifest, with which the kubelet queries an HTTP path of the exporter.
 
         If the exporter rejects clients without a password or certificate, the probe only opens a TCP connection.
+
+        Args:
+            path: HTTP path.
+            port: Name of the container port.
+            period: Time between two queries, in seconds.
+            failures: Number of failed queries in a row after which the probe fails.
         """
         # The kubelet has neither a password nor a certificate.
         can_ask = self.basic_auth is None and not (self.tls and self.tls.requires_client_certificate)

@@ -43,7 +43,10 @@ _NFD_WORKER: Mapping[str, Any] = {
 
 
 def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
-    """Return the node labels that the Node Feature Discovery of a GPU Operator publishes."""
+    """Return patterns that match the node labels that a GPU Operator's Node Feature Discovery publishes.
+
+    ``values`` contains the Helm values of the operator.
+    """
     worker = at(values, "node-feature-discovery.worker.config", {})
     master = at(values, "node-feature-discovery.master.config", {})
     document = nfd_config.merged(_NFD_WORKER, worker if isinstance(worker, Mapping) else {})
@@ -67,7 +70,15 @@ def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, S
 
 
 def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRelease) -> tuple[GpuOffer, ...]:
-    """Return a ``GpuOffer`` for each configuration of the device plugin: resources, their sharing, and nodes."""
+    """Return a ``GpuOffer`` for each configuration of the operator's device plugin.
+
+    It states the resources that nodes with this configuration advertise, how pods share them, and the nodes.
+
+    Args:
+        values: Helm values of the operator.
+        configs: Configurations of the device plugin.
+        release: Release of the device plugin.
+    """
     # The default of the chart is single. The operator passes it to the plugin, and it overrides the file.
     strategy = cast(MigStrategy, at(values, "mig.strategy", "single"))
     pods = dict.fromkeys(configs.configs, _plugin_pods(values))
@@ -99,7 +110,10 @@ def tolerations(values: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _running(values: Mapping[str, Any]) -> list[str]:
-    """Return the names of the components that the operator runs. With a GPUCluster object, it runs none of them."""
+    """Return the names of the components that the operator runs, such as ``device-plugin``.
+
+    The list is empty if the Helm values make the chart create a GPUCluster object.
+    """
     if at(values, "gpuCluster.deployCR") is True:
         return []
     switches = [*_COMPONENTS.items(), ("mig-manager", "migManager.enabled")]
@@ -130,16 +144,18 @@ def provided(
     further_namespaces: tuple[str, ...],
     has_bridge: bool,
 ) -> Provided:
-    """Return the effects of the operator on the cluster, such as its node labels, for the checks of other constructs.
+    """Return the effects of the operator on the cluster, for the checks of other constructs.
+
+    Examples of such effects are node labels, RuntimeClasses and extended resources.
 
     Args:
         values: Values of the chart.
         platform: Platform of the cluster.
         release: Release of the operator.
-        configs: Device plugin configurations that a keyword of ``GpuOperator`` sets.
-        of_text: Device plugin configurations that the values contain as text.
+        configs: Device plugin configurations that a keyword of ``GpuOperator`` sets. None if the user sets none.
+        of_text: Device plugin configurations that the values contain as text. None if there are none.
         namespace: Namespace of the operator.
-        further_namespaces: Namespaces that exist without the app.
+        further_namespaces: Namespaces that exist although the app does not create them.
         has_bridge: Whether the user passed a ``ValidationBridge``.
     """
     runs = _running(values)

@@ -94,7 +94,8 @@ def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders
         strategy: What the script does to make the checks of the operator succeed.
         platform: Platform of the nodes.
         stage: Directory to which the script copies. None: the default of the platform.
-        folders: Directories from which it copies. None: the default of the platform.
+        folders: Directories from which the script copies, by keyword of ``ValidationBridge``. None: the default of the
+            platform.
     """
     if strategy == "stage":
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
@@ -251,11 +252,16 @@ def manifests(
 
 
 def _mounts(written: Mapping[str, str], read: Mapping[str, str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the volume source and the volume mount of each host directory, as pairs by name of the volume.
+    """Return a dict from the name of each volume to a pair: the volume source, and the volume mount.
 
-    The host path volumes of read-only directories set no ``type``, because the kubelet of Talos would check the type in
-    its own container. Their mount paths differ from the paths on the node. Otherwise, the shell in the container would
-    find programs of the node before those of the image.
+    The volumes are the script, a directory in memory for its state, and the host directories. The host path volumes of
+    read-only directories set no ``type``, because the kubelet of Talos would check the type in its own container. Their
+    mount paths differ from the paths on the node. Otherwise, the shell in the container would find programs of the node
+    before those of the image.
+
+    Args:
+        written: Host directories to which the script writes, by name of a shell variable.
+        read: Host directories that the script only reads, by name of a shell variable.
     """
     script_file = {"configMap": {"name": NAME, "defaultMode": SCRIPT_MODE}}
     state = {"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}

@@ -96,7 +96,7 @@ def check_keys(values: Mapping[str, Any], release: GpuOperatorRelease) -> None:
 
 
 def problems_of(values: Mapping[str, Any], release: GpuOperatorRelease) -> Iterator[KeyProblem]:
-    """Yield each problem for which ``check_keys`` raises an error, in the order of the keys in ``values``.
+    """Yield all problems of which ``check_keys`` raises the first, in the order of the keys in ``values``.
 
     Raises:
         GpuConstructsError: The values are not a mapping.
@@ -159,9 +159,9 @@ def _unknown(path: str, value: Any, release: GpuOperatorRelease) -> KeyProblem:
 
 
 def _way_out(path: str, value: Any, release: GpuOperatorRelease) -> tuple[str, bool]:
-    """Return a pair: the advice for a key that the chart does not read, and whether the library can drop the key.
+    """Return a pair for a key that the chart does not read: advice for the user, and whether the library can drop it.
 
-    The library cannot drop it if a key of the chart has a similar name, because the user probably meant that key.
+    The second item is False if the user probably meant another key of the chart, for example one with a similar name.
     """
     section, _, name = path.rpartition(".")
     known = _read_by(release.behaves_like)

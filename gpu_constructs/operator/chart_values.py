@@ -19,6 +19,11 @@ _WAY_OUT = "use a Secret key of the chart, such as driver.secretEnv"
 def chart_values(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
     """Return the keywords of ``GpuOperator`` with the same meaning as the Helm values.
 
+    Args:
+        values: Helm values of the user.
+        installation: Name, namespace, release and platform of the Helm release.
+        problems: List to which the function adds the problems of the values.
+
     Raises:
         GpuConstructsError: A misspelled key, a value that the chart or the operator would reject, or a credential in
             plain text.
@@ -44,7 +49,7 @@ def _without_contradictions(
 ) -> Any:
     """Return the Helm values without keys that contradict another key, the platform or the operator.
 
-    The function adds a problem to ``problems`` for each of these keys.
+    For each key that the function removes, it adds a problem to ``problems``.
     """
     derived = operator_values.of_platform(platform, driver_install_dir=None, has_bridge=False)
     while True:

@@ -282,9 +282,9 @@ def flux_duration(field: str, given: timedelta | str) -> str:
 
 
 def check_address(field: str, got: str, schemes: Sequence[str] = ("https", "http")) -> str:
-    """Return the path of an address that has only a scheme, a host and a path.
+    """Return the path of an address. Raise an error if the address has parts other than a scheme, a host and a path.
 
-    The error for any other address does not contain its credentials.
+    The error message never contains credentials. ``got`` is the address that the user passed.
     """
     if "@" in got:
         shown = re.sub(r"//.*@", "//...@", got)

@@ -37,11 +37,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None) -> list[Manifest]:
-    """Render a local copy of the chart with ``helm template``. Return the objects.
+    """Return the objects of a local copy of the chart, which the function renders with ``helm template``.
 
     Each object that is not cluster-scoped has a namespace. The result omits hooks, because ``kubectl apply`` would run
-    them in no order. One of them removes the labels of Node Feature Discovery from all nodes. ``without_hooks``
-    disables the two settings that need hooks.
+    them in an arbitrary order. For example, one hook removes the labels of Node Feature Discovery from all nodes.
+    ``without_hooks`` disables the two settings that need hooks.
 
     Args:
         delivery: Paths of the chart and the program.
@@ -49,8 +49,8 @@ def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None
         kubernetes: Kubernetes release of the cluster (``1.35``), which the chart can read.
 
     Raises:
-        GpuConstructsError: A missing chart or program, a chart of another release, a chart that does not render or that
-            renders hooks, an object without a name, a duplicate object, or values that need hooks.
+        GpuConstructsError: The chart or the program is missing, the chart has another release, the chart does not
+            render or renders hooks, an object has no name or is there twice, or the values need hooks.
 
     Source: NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/templates
     """
@@ -132,9 +132,9 @@ def _cluster(kubernetes: str | None) -> list[str]:
 
 
 def without_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Helm values with settings that disable the hooks of the chart.
+    """Return the Helm values, in which the two settings that need hooks of the chart are false.
 
-    The rendered output contains the CRDs, and no hook deletes them.
+    The hooks would upgrade and delete the CRDs. Without hooks, the CRDs are part of the rendered output.
 
     Raises:
         GpuConstructsError: The values enable a hook.

@@ -194,7 +194,16 @@ def _dependency(release: str) -> dict[str, str]:
 
 
 def _published(where: str, options: Mapping[str, Any], chart_version: str) -> str:
-    """Return the version of the chart in the form of the source (Helm repository or registry), such as ``v26.7.0``."""
+    """Return the version of the chart as its source writes it, such as ``v26.7.0``.
+
+    Args:
+        where: Name of the method of ``Delivery``, for messages.
+        options: Arguments of that method.
+        chart_version: Version of the chart, with or without a leading v.
+
+    Raises:
+        GpuConstructsError: The source does not contain this version.
+    """
     release = chart_version.removeprefix("v")
     if options["source"] == NVIDIA_OCI and versions.comparable(release) < versions.comparable(FIRST_IN_NVIDIA_OCI):
         raise GpuConstructsError(

@@ -72,7 +72,8 @@ def of_keywords(
         device_list_strategy: Strategies of the device plugin. Empty: the operator decides.
         configs: Configurations of the device plugin for config-manager.
         mig_strategy: MIG strategy. None: ``single``, the default of the chart.
-        switches: Values of the keywords that are True, False or None, by keyword. None: the default of the chart.
+        switches: Value of each keyword that turns a component on (True) or off (False), by keyword. None: the default
+            of the chart.
     """
     stated: Values = {SWITCHES[keyword]: is_on for keyword, is_on in switches.items()}
     if tolerations:

@@ -50,7 +50,14 @@ _STATES: Mapping[str, Callable[[Any], bool]] = {
 
 
 class _Seen:
-    """The Helm values of the user, merged over the defaults of the chart, with data for the rules."""
+    """The Helm values that the rules check: those of the user, merged over the defaults of the chart.
+
+    Args:
+        values: Helm values of the user.
+        keywords: Keyword of ``GpuOperator`` that set each Helm key, by dotted key.
+        facts: Properties of the platform and the app by name, which the conditions of the rules test.
+        release: Release of the operator.
+    """
 
     def __init__(
         self,
@@ -70,17 +77,23 @@ class _Seen:
         return plain_data.at(self._values, path)
 
     def keyword(self, path: str) -> str:
-        """Return the keyword of ``GpuOperator`` that set a key or its section; empty if no keyword set it."""
+        """Return the keyword of ``GpuOperator`` that set a Helm key or a section that contains the key.
+
+        Return an empty text if no keyword set it.
+        """
         return next((name for known, name in self._keywords.items() if f"{path}.".startswith(f"{known}.")), "")
 
     def off(self, path: str) -> str:
-        """Return how messages write false for a key: ``False`` if a keyword sets it, ``false`` for Helm values."""
+        """Return the value false of a Helm key as text for a message.
+
+        The text is ``False`` if a keyword of ``GpuOperator`` set the key. Otherwise, it is ``false``, as in YAML.
+        """
         return "False" if self.keyword(path) else "false"
 
     def said(self, row: Row) -> str | None:
-        """Return the message of a rule in ``values_rules.yaml`` if its condition is true for the Helm values.
+        """Return the message of a rule if its conditions are true for the Helm values. Otherwise, return None.
 
-        Otherwise, return None.
+        ``row`` is the rule in ``values_rules.yaml``.
         """
         paths = list(row["when"])
         if not all(self._facts[fact] for fact in row.get("facts", ())):
@@ -108,7 +121,7 @@ def check_rules(
     has_bridge: bool = False,
     keywords: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Raise for values that contradict each other, the platform or the operator.
+    """Raise an error if values contradict each other, the platform or the code of the operator.
 
     Args:
         values: Values for the chart that passed ``check_keys``.
@@ -192,6 +205,12 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
 
     The strategy of the user overrides the one that the operator sets.
 
+    Args:
+        seen: Helm values.
+        platform: Platform of the cluster.
+        name: Keyword or Helm key with which the user sets the strategy, for messages.
+        given: Names of strategies, separated by commas.
+
     Source: NVIDIA/gpu-operator:controllers/object_controls.go, TransformDevicePlugin.
     """
     allowed = get_args(DeviceListStrategy)
@@ -274,7 +293,10 @@ def _check_runtime(seen: _Seen, platform: Platform) -> None:
 
 
 def _check_default_config(seen: _Seen) -> None:
-    """Raise unless a configuration has the name of the default configuration. Otherwise, config-manager would fail."""
+    """Raise an error if the default configuration of the device plugin is not among its configurations.
+
+    In that case, config-manager would fail.
+    """
     default, entries = seen.get(f"{_CONFIG}.default"), seen.get(f"{_CONFIG}.data") or {}
     if seen.get(f"{_CONFIG}.create") and default not in (None, "") and str(default) not in entries:
         raise GpuConstructsError(

@@ -49,7 +49,7 @@ class CapacityPlan(GpuConstruct):
 
     Attributes:
         inventory: The GPU nodes.
-        provides: Effects on the cluster that the construct declares. A plan declares no effects.
+        provides: Effects of the construct on the cluster, such as node labels. A plan has no effects.
     """
 
     @short_errors
@@ -158,7 +158,12 @@ class CapacityPlan(GpuConstruct):
         return self._plan
 
     def examine(self, manifests: Sequence[Mapping[str, Any]], provided: Sequence[Provided]) -> list[Finding]:
-        """Compute the plan of the rendered app. Return findings (errors and warnings) about it."""
+        """Compute the capacity plan of the rendered app. Return its findings, which are errors and warnings.
+
+        Args:
+            manifests: Rendered objects of the app.
+            provided: Effects of the app's constructs on the cluster, such as node labels that they publish.
+        """
         # Imported here because apps without a plan do not need it.
         from gpu_constructs.capacity.planner import plan
 
@@ -186,7 +191,7 @@ class CapacityPlan(GpuConstruct):
         return Finding(subject, wrapped("\n  ".join(map(_shown, lines))), is_warning=is_warning)
 
     def side_files(self) -> list[SideFile]:
-        """Return the files of the report: HTML page, picture, text and JSON."""
+        """Return a list of the files of the report: HTML page, JSON, SVG picture and text."""
         forms = {
             ".html": self.plan.to_html,
             ".json": self.plan.to_json,

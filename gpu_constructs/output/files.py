@@ -62,10 +62,10 @@ class OutputFiles:
         outdirs: Output folders of the Apps (``App(outdir=...)``): ``root`` itself, or folders in it.
         program: Name of the program that writes the files. Files of another program stay unchanged. If a script writes
             two Apps to one folder in separate calls, the second App counts as another program, such as ``app.py-2``.
-        apps: Python ``id()`` of each App, to recognize the Apps in a later call. The clusters of a fleet share one.
+        apps: Python ``id()`` of each App, by which later calls recognize it. All clusters of a fleet share one ID.
         removes_beside: Whether the run also removes files below ``root`` that are outside ``outdirs``.
-        clusters: Names of clusters below ``root`` whose files the run does not remove, because another part of the run
-            writes them.
+        clusters: Names of clusters below ``root`` whose files the run does not remove, because the same run writes them
+            through other ``OutputFiles``.
         texts: Text of each file, by path.
     """
 
@@ -93,7 +93,7 @@ class OutputFiles:
         return self.root / name if self.is_single else self.root / name / outdir.name
 
     def problems(self) -> list[str]:
-        """Return texts with the reasons why ``synth`` cannot write the files, or would lose data of others."""
+        """Return a list of reasons why ``synth`` cannot write the files, or would replace files of other programs."""
         blocked: dict[Path, str] = {}
         taken: dict[str, list[Path]] = defaultdict(list)
         others = [call for call in self._calls_near() if call.apps.isdisjoint(self.apps)]
@@ -130,7 +130,7 @@ class OutputFiles:
         """Write the files that have changed, and remove files of earlier runs that this run does not write.
 
         Returns:
-            Paths of the files by what happened to them, as ``StagedFiles.commit`` returns them.
+            Lists of paths by what happened to the files: ``written``, ``unchanged``, ``removed`` or ``taken_over``.
 
         Raises:
             PartlyWritten: If the operating system prevents a write or a removal.
@@ -204,10 +204,10 @@ class OutputFiles:
             yield from ((path, True) for path in self._beside(sides) if self._cluster_of(path) not in self.clusters)
 
     def _beside(self, sides: Sequence[tuple[str, str]]) -> Iterator[Path]:
-        """Yield paths of files in the output folder of the fleet that a run can have written for one of its clusters.
+        """Yield the files below ``root`` that a run can have written for a cluster, even for one that no longer exists.
 
         Args:
-            sides: Pairs for files that are not manifests: the folder, and an ending of the names of its files.
+            sides: For files that are not manifests: pairs of the folder and an ending of filenames.
         """
         beside = [f"{folder}/{depth}*{ending}" for folder, ending in sides for depth in ("", "*/")]
         for pattern in (*beside, f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
@@ -295,10 +295,10 @@ class StagedFiles:
         }
 
     def discard(self, changed: Iterable[Path] = ()) -> None:
-        """Remove the temporary files, and the folders that are empty without them.
+        """Remove the temporary files, and all folders that are then empty.
 
         Args:
-            changed: Paths of more files whose folders can be empty; none by default.
+            changed: Paths of further files whose folders to remove if they are empty; none by default.
         """
         with suppress(OSError):
             folders = {path.parent for path in (*self.temporary, *changed, *self.stale)}
@@ -317,7 +317,7 @@ def _outcome_in_words(outcome: Mapping[str, Sequence[Path]]) -> list[str]:
 
 
 def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
-    """Check whether the run ``one`` of ``synth`` searches folders of the run ``other``, and may remove files there.
+    """Check whether the run ``one`` of ``synth`` searches the folders of the run ``other`` for files to remove.
 
     A run with several clusters searches all folders below its root.
     """

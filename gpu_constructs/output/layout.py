@@ -24,7 +24,15 @@ HEADER = side_files.first_line(SUFFIX)
 
 
 def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> list[str]:
-    """Add the files of a rendered app to ``output``. Return texts with the problems that prevent this."""
+    """Add the files of a rendered app to ``output``.
+
+    Return a list with the first problem that prevents this, as text. The list is empty if there is no problem.
+
+    Args:
+        checked: Result of the checks of the app.
+        rendered: Objects of the app.
+        output: Collection of the files to write.
+    """
     given_outdir = Path(checked.app.outdir)
     outdir = given_outdir.resolve()
     try:

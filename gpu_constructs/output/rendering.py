@@ -110,10 +110,14 @@ def _validate(app: Construct) -> None:
 def order_without_dependencies(
     tree: Node, constructs: Sequence[IConstruct]
 ) -> Mapping[Chart, list[ApiObject | Chart]] | None:
-    """Return the objects of each chart, in the order in which cdk8s emits them.
+    """Return a dict from each chart to a list of the chart and its objects, in the order in which cdk8s emits them.
 
     Return None if dependencies or nested charts can change the order. The function gets the dependency graph of the app
     once, instead of once for each chart.
+
+    Args:
+        tree: Root node of the app.
+        constructs: All constructs of the app, in tree order.
     """
     charts = [construct for construct in constructs if isinstance(construct, Chart)]
     if len([child for child in tree.children if isinstance(child, Chart)]) < len(charts):

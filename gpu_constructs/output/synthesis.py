@@ -214,13 +214,24 @@ def is_strict(strict: bool) -> bool:
 
 
 def _warnings_of_constructs(apps: Sequence[App]) -> list[str]:
-    """Return the warnings that constructs of the given apps issued. Include warnings of code outside of any app."""
+    """Return the warnings that constructs of the apps issued, and warnings of code outside of any app.
+
+    The result omits warnings that a filter of Python's module ``warnings`` ignores.
+    """
     kept = [warning for app in apps for warning in warnings_of(app) if not is_ignored(warning)]
     return list(dict.fromkeys([*take_shown_warnings(), *kept]))
 
 
 def _heeded(of_constructs: Sequence[str], warnings: Sequence[str]) -> list[str]:
-    """Return those warnings that count as errors in strict mode, which are those that no filter of Python ignores."""
+    """Return the warnings that count as errors in strict mode.
+
+    These are all warnings in ``of_constructs``. From ``warnings``, they are those that no filter of Python's module
+    ``warnings`` ignores.
+
+    Args:
+        of_constructs: Warnings that constructs issued.
+        warnings: Warnings of the checks.
+    """
     return [*of_constructs, *(warning for warning in warnings if not is_ignored(warning))]
 
 
@@ -235,8 +246,12 @@ _OUTDIR_VARIABLE = "CDK8S_OUTDIR"
 def output_files(apps: Sequence[object], program: str | None) -> OutputFiles:
     """Return the object that writes the files of the apps.
 
+    Args:
+        apps: The apps, as the user passes them to ``synth``.
+        program: Name of the program for the first lines of the files. None: the name of the running program.
+
     Raises:
-        SynthesisError: If an argument of the call is invalid. The error then contains only this problem.
+        SynthesisError: An argument is invalid. The error contains only the first such problem.
     """
     given = cast(Sequence[App], apps)
     try:

@@ -76,8 +76,13 @@ def _reached(
 ) -> Sequence[GpuModel]:
     """Return the known boards to which a power limit can apply.
 
-    A limit by UUID, PCI bus ID or index does not name a board, so it can apply to every board. For such a limit, the
-    result is empty if the library does not know all boards.
+    A limit by UUID, PCI bus ID or index can apply to any board, because such an ID does not name a board.
+    For such a limit, the result contains all boards. If the library does not know each of them, the result is empty.
+
+    Args:
+        request: Power limit to check.
+        requests: All power limits, in order of precedence.
+        boards: Data of each board by name. None for a board that the library does not know.
     """
     if request.is_for_one:
         known = [board for board in boards.values() if board is not None]

@@ -77,9 +77,10 @@ class PowerRequest:
         return "watts" if self.target is None else f"limits['{self.target}:{self.pattern}']"
 
     def to_rule(self) -> str:
-        """Return the line for this request in the variable POWER_LIMITS of the script.
+        """Return the text for this request in the environment variables of the script.
 
-        If ``target`` is None, return the value of the variable POWER_LIMIT.
+        If ``target`` is None, the text is the value of POWER_LIMIT, such as ``300``. Otherwise, it is one line of
+        POWER_LIMITS, such as ``index:0=300``.
         """
         return self.limit if self.target is None else f"{self.target}:{self.pattern}={self.limit}"
 

@@ -169,9 +169,10 @@ class PowerLimit(GpuObject):
 
 
 def _by_board(requests: Sequence[PowerRequest]) -> dict[str, str]:
-    """Return the requested limits as text, by pattern of the board names, such as ``300`` for ``*RTX 3090``.
+    """Return a dict from patterns of board names to the requested limits, such as ``*RTX 3090`` to ``300``.
 
-    The result omits limits of single GPUs, because the IDs of GPUs are unknown before the pods run.
+    The pattern ``*`` stands for the boards that no other limit selects. The result omits limits of single GPUs, because
+    the IDs of GPUs are unknown before the pods run.
     """
     return {request.pattern or "*": request.limit for request in requests if request.target in (None, "name")}
 

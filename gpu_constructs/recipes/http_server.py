@@ -46,7 +46,17 @@ def with_defaults(
     env: Mapping[str, object] | None = None,
     volumes: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """Return the options of ``GpuWorkload`` with the defaults of a recipe. Options of the user take precedence."""
+    """Return the user's options of ``GpuWorkload``, completed with the defaults of a recipe.
+
+    In ``env`` and ``volumes``, an entry of the user replaces the default entry with the same key. In all other options,
+    the value of the user replaces the default.
+
+    Args:
+        options: Options of the user.
+        resources: Default requests and limits.
+        env: Default environment variables.
+        volumes: Default volumes by mount path.
+    """
     given = options.get("resources")
     return {
         **options,

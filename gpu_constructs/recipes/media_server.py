@@ -183,11 +183,13 @@ def _with_video(gpus: Any) -> GpuRequest:
 
 
 def _read_only(media: Mapping[str, Volume | NamedObject]) -> dict[str, Volume]:
-    """Return volumes that the container can only read.
+    """Return the user's media volumes by mount path, in a form that the container can only read.
 
-    If a volume is a PersistentVolumeClaim, it is also read-only for the pod. Otherwise, the kubelet would change the
-    group of all its files to ``fs_group``. If the user mounts several paths of one claim, the pod has only one volume
-    for the claim.
+    In a PersistentVolumeClaim, not only the mount but the volume itself becomes read-only. Otherwise, the kubelet would
+    change the group of all its files to ``fs_group``. Several mounts of one claim share a single volume of the pod.
+
+    Args:
+        media: Volumes by mount path, as the user passes them.
 
     Raises:
         GpuConstructsError: A value is not a volume, or it is a new disk.

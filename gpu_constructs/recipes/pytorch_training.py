@@ -136,6 +136,10 @@ class TrainingJob:
         """Return the manifests of the training by construct ID.
 
         The object that runs the pods comes last, after the objects to which it refers.
+
+        Args:
+            rendered: Pod of the training.
+            metadata: Metadata of the object that runs the pods.
         """
         template = {
             "metadata": {"labels": dict(rendered.metadata["labels"]), "annotations": POD_ANNOTATIONS},

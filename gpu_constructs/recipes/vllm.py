@@ -272,6 +272,8 @@ def flags_of(
 ) -> list[str]:
     """Return the arguments of ``vllm serve`` that result from the keywords of the recipe.
 
+    ``count`` is the number of GPUs of each pod. ``utilization`` is the fraction of GPU memory, as text.
+
     Raises:
         GpuConstructsError: A number is not valid, or vLLM cannot divide the GPUs into the groups of layers.
     """

@@ -58,7 +58,9 @@ def patched(
     role: Role,
     schematic_id: str,
 ) -> list[Document]:
-    """Return the documents of the library followed by the user's patches. ``talosctl`` merges them in this order.
+    """Return the documents of the library, followed by the user's patches. ``talosctl`` merges them in this order.
+
+    The checks of the patches use the platform, the role and the schematic of the node.
 
     Raises:
         GpuConstructsError: If Talos would reject or ignore a patch, or if a patch changes or deletes a setting of the
@@ -331,7 +333,10 @@ def _check_agrees(field: str, ours: Any, theirs: Any, path: tuple[str, ...]) -> 
 
 
 def _spelt(key: str, path: tuple[str, ...]) -> str:
-    """Return the name of a kernel parameter with dots in place of slashes, such as ``net.core.bpf_jit_harden``."""
+    """Return a key of the section at ``path``. If the section lists kernel parameters, put dots in place of slashes.
+
+    For example, ``net/core/bpf_jit_harden`` becomes ``net.core.bpf_jit_harden``.
+    """
     return key.replace("/", ".") if path[-1:] in (("sysctls",), ("params",)) else key
 
 

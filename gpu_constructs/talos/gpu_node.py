@@ -56,8 +56,9 @@ _WHEN: Mapping[MachineConfigShape, str] = {
         "again, because a second patch would append its lists to those of the first."
     ),
     "multi-document": (
-        "You can apply this patch again. Talos identifies documents by kind and name. It appends only lists in them, "
-        "such as parameters of kernel modules."
+        "You can apply this patch again if it contains no lists, because Talos merges documents of the same kind and "
+        "name. A list, such as parameters of a kernel module, would grow: Talos appends its items again. In that case, "
+        "apply the whole configuration instead."
     ),
 }
 

@@ -90,9 +90,12 @@ def driver_branch(platform: Talos, branch: Branch) -> int:
 
 @dataclass(frozen=True)
 class _Support:
-    """The range of kernel module types and driver branches that support a GPU architecture.
+    """The kernel module types and the driver branches that support a GPU architecture.
 
-    None for the first or the last branch means that the supported releases of Talos do not limit it.
+    Attributes:
+        kernel_module_types: Types of kernel modules that support it.
+        first_branch: First driver branch that supports it. None: the oldest branch that the library knows supports it.
+        last_branch: Last driver branch that supports it. None: the newest branch that the library knows supports it.
     """
 
     kernel_module_types: tuple[KernelModuleType, ...] = ("open", "proprietary")

@@ -131,7 +131,10 @@ def node_labels_of(documents: Sequence[Document]) -> dict[str, str]:
 
 
 def node_taints_of(documents: Sequence[Document]) -> dict[str, str]:
-    """Return the values of ``machine.nodeTaints`` (or, since Talos 1.14, of KubeNodeConfig) by the key of the taint."""
+    """Return the taints in ``machine.nodeTaints`` or, since Talos 1.14, in the document KubeNodeConfig.
+
+    The result is a dict from the key of each taint to its value and effect, such as ``:NoSchedule``.
+    """
     return _mapping_at(documents, {None: "machine.nodeTaints", "KubeNodeConfig": "taints"})
 
 

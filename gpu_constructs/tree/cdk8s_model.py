@@ -96,10 +96,10 @@ class Model:
         self._nodes: dict[str, _Made] = {}
 
     def answer(self, request: Any) -> tuple[Any, bool]:
-        """Return the response to a message, and whether the message changes the objects in JavaScript.
+        """Return a pair: the response to a message for Node.js, and whether the message changes objects in JavaScript.
 
         Raises:
-            Unknown: If the model cannot answer. The model is then of no further use.
+            Unknown: The model cannot answer the message. The caller must not use the model after that.
         """
         match request:
             case types.GetRequest(objref=types.ObjRef(ref=ref), property=name):

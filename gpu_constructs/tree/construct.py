@@ -93,10 +93,10 @@ def _hints(options: Any) -> dict[str, Any]:
 
 
 def _bases(options: type) -> list[type]:
-    """Return a TypedDict and all TypedDicts that it extends.
+    """Return a list of a TypedDict and all TypedDicts that it extends.
 
-    Python does not record what a TypedDict extends, so each other TypedDict in the same module counts if its keys are
-    some of the given TypedDict's keys.
+    Python does not record the TypedDicts that a TypedDict extends. So the function takes those TypedDicts of the same
+    module whose keys are a subset of the keys of ``options``.
     """
     keys = options.__annotations__.keys()
     others = [one for one in vars(sys.modules[options.__module__]).values() if is_typeddict(one) and one is not options]

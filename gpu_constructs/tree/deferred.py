@@ -20,9 +20,13 @@ _AT_ONCE = 100
 
 
 def _answered_first(name: str) -> Any:
-    """Return a method of ``DeferredProvider`` for the jsii messages of one type, such as ``create``.
+    """Return a method for ``DeferredProvider`` that answers jsii messages of one type, such as ``create``.
 
-    The model answers them. If the model cannot answer, the method sends the message to Node.js.
+    The method returns the answer of the Python model. If the model cannot answer, the method sends the message to
+    Node.js.
+
+    Args:
+        name: Name of the method of ``ProcessProvider`` that sends messages of this type to Node.js.
     """
 
     def send(self: DeferredProvider, request: Any) -> Any:
@@ -53,7 +57,7 @@ class DeferredProvider(ProcessProvider):
     sinvoke = _answered_first("sinvoke")
 
     def _answered(self, request: Any) -> Any:
-        """Return the response of the Python model of Node.js to a message of jsii. Return None if it cannot answer."""
+        """Return the answer of the Python model to a message for Node.js. Return None if the model cannot answer."""
         if self._model is None:
             return None
         try:

@@ -91,7 +91,7 @@ class AppChecks:
         return errors
 
     def _sentences(self) -> Iterator[tuple[bool, str]]:
-        """Yield a pair for each problem that the checks find: whether it is only a warning, and its text."""
+        """Run the checks. Yield a pair for each problem: whether it is only a warning, and its text."""
         found = self.app.node.find_all()
         # The objects render one by one, because a chart would validate the app again first.
         objects = [construct for construct in found if isinstance(construct, ApiObject)]
@@ -111,7 +111,7 @@ class AppChecks:
 
 @contextmanager
 def left_to_synth(app: App) -> Iterator[None]:
-    """Skip the checks of ``AppChecks`` in the ``with`` block, in which ``synth`` of this library renders the app."""
+    """Make cdk8s skip the checks of ``AppChecks`` in the ``with`` block, because ``synth`` runs them itself."""
     remembered: AppChecks | None = getattr(app, _REMEMBERED, None)
     if remembered is None:
         yield

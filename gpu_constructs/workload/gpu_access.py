@@ -147,11 +147,11 @@ class GpuAccess(metaclass=ShortErrors):
         self._call: FrameType | None = None
 
     def supports(self, construct: IConstruct) -> bool:
-        """Check whether ``with_`` must apply this option to a construct.
+        """Check whether ``with_`` applies this option to a construct.
 
-        ``with_`` calls this method for the construct on which the user called it, and for each construct below. The
-        result is True only for the former, because ``apply_to`` finds the constructs below itself. It is also True if
-        the former has no pods, so that ``apply_to`` raises an error.
+        ``x.with_(...)`` calls this method first for ``x``, and then for each construct in ``x``. Return True only for
+        ``x``, because ``apply_to`` itself finds the constructs in ``x``. If ``x`` has no pods, also return True, so
+        that ``apply_to`` raises an error.
         """
         call = _call_of_with()
         if call is not None and call is self._call:
@@ -231,9 +231,14 @@ def _may_hold(access: ManifestAccess, one: ApiObject) -> bool:
 
 
 def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) -> None:
-    """Raise an error if the pods of an object can never get the GPUs.
+    """Raise an error if the pods of an object can never get the GPUs. Warn if they cannot set the runtime class.
 
     The function accepts pods without containers, because the user can add containers later.
+
+    Args:
+        access: Options of the ``GpuAccess``.
+        target: Object that creates the pods.
+        claim_name: Name of the ResourceClaimTemplate, if the pods need one. None: the default name.
     """
     granted = granted_in_place_of(target)
     try:

@@ -254,7 +254,12 @@ def node_terms(request: GpuRequest, profile: GpuProfile) -> list[list[dict[str, 
 
 
 def _families_from(least: tuple[int, int] | None, families: tuple[str, ...]) -> list[str]:
-    """Return those of the requested GPU families whose boards all have at least the given compute capability."""
+    """Return the GPU families whose boards all have at least the given compute capability.
+
+    Args:
+        least: Compute capability as two numbers. None: the result is empty.
+        families: Requested families. Empty: all families that the library knows.
+    """
     later = [family for family, first in FIRST_COMPUTE.items() if least is not None and first >= least]
     return [family for family in later if not families or family in families]
 

@@ -147,7 +147,10 @@ class GpuProfile(fields.Options):
 
     @property
     def assumes(self) -> Provided:
-        """Settings that a workload with this profile requires of the cluster. ``synth`` compares them with the app."""
+        """The platform and the sharing of GPUs that a workload with this profile expects, as a ``Provided`` object.
+
+        ``synth`` compares them with what other constructs of the app declare.
+        """
         sharing = None if self.backend.is_dra else self.sharing
         return Provided(is_workload=True, platform=self.platform, assumed_sharing=sharing)
 
@@ -167,7 +170,10 @@ class GpuProfile(fields.Options):
         return None if self.backend.is_dra else self.platform.runtime_class
 
     def check_memory_of_mps(self, mounted: Collection[str]) -> None:
-        """Raise an error if a pod mounts ``/dev/shm`` but shares GPUs through MPS, which mounts ``/dev/shm`` itself."""
+        """Raise an error if a pod with MPS mounts a volume at ``/dev/shm``, where MPS mounts its own memory.
+
+        ``mounted`` contains the paths at which the pod mounts volumes.
+        """
         if self.has_mps and "/dev/shm" in mounted:
             raise GpuConstructsError(
                 "shared_memory (or a volume at /dev/shm) must be absent with MPS, because the device plugin mounts the "
@@ -185,7 +191,7 @@ def profile_of(
     """Return the profile of one workload: the profile of the cluster plus the options of the workload.
 
     Raises:
-        GpuConstructsError: The user sets both a platform and a profile, or a name that Kubernetes would reject.
+        GpuConstructsError: The user sets both a platform and a profile, or Kubernetes would reject a name.
     """
     # Compare by identity: if a user passes a platform that equals the default, it counts as set.
     if given is not None and platform is not DEFAULT_PLATFORM and platform != given.platform:

@@ -36,9 +36,10 @@ def claim_name_of(rendered: Mapping[str, Any]) -> str:
 
 
 def with_chart(access: ManifestAccess, target: ApiObject) -> ManifestAccess:
-    """Return a copy of the options with the chart's name, if the object is a HelmRelease without this name.
+    """Return the options of a ``GpuAccess`` for one object, with the name of its chart if necessary.
 
-    Such a HelmRelease refers to its chart through another object of the app, for example an OCIRepository.
+    A HelmRelease can refer to its chart through another object of the app, for example an OCIRepository. For such a
+    HelmRelease, return a copy of ``access`` with the name of the chart. For all other objects, return equal options.
     """
     if target.kind != "HelmRelease":
         return access
@@ -74,14 +75,17 @@ class Granted(ApiObject):
         )
 
     def follow_dependencies(self) -> None:
-        """Copy the current dependencies of the user's object (``source``), which this object replaces, to this one."""
+        """Make this object depend on all objects on which the user's object (``source``) currently depends.
+
+        This object replaces the user's object in the construct tree.
+        """
         for other in self.source.node.dependencies:
             self.node.add_dependency(other)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute. ``metadata`` is that of the user's object (``source``), which this object replaces.
+        """Return an attribute of this object, except ``metadata``: return that of the user's object (``source``).
 
-        Labels that the user adds to the user's object later therefore reach the manifest too.
+        The manifest therefore also has labels that the user adds to the user's object later.
         """
         if name == "metadata":
             return object.__getattribute__(self, "source").metadata
@@ -112,7 +116,12 @@ class Granted(ApiObject):
             )
 
     def give(self, access: ManifestAccess, claim_name: str | None) -> None:
-        """Add the GPUs of a ``GpuAccess``, unless an equal ``GpuAccess`` already added them."""
+        """Add the GPUs of a ``GpuAccess``, unless an equal ``GpuAccess`` already added them.
+
+        Args:
+            access: Options of the ``GpuAccess``.
+            claim_name: Name of the ResourceClaimTemplate, if the pods need one. None: the default name.
+        """
         if access in self._given:
             return
         self.check_claim(access)
@@ -126,7 +135,10 @@ class Granted(ApiObject):
         return None if self._claim is None else self._claim[0] or claim_name_of(rendered)
 
     def before_hiding(self) -> Any:
-        """Return the manifest with GPUs, but without ``NVIDIA_VISIBLE_DEVICES=void`` in the other containers."""
+        """Return the manifest with GPUs, but without the change that hides all GPUs from the other containers.
+
+        That change sets ``NVIDIA_VISIBLE_DEVICES=void`` in these containers.
+        """
         made = self.source.to_json()
         template = self.claim_template(made)
         for access in self._given:
@@ -229,17 +241,21 @@ class _ClaimTemplate(Manifest):
         return made
 
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
-        """Return the manifest of the ResourceClaimTemplate. Its namespace is that of the object that gets the GPUs."""
+        """Return the manifest of the ResourceClaimTemplate.
+
+        The method ignores the namespace and the labels of the chart. The namespace is that of the object that gets the
+        GPUs.
+        """
         return self.to_json()
 
 
 @jsii.implements(IValidation)
 class Grants:
-    """All objects of an app that have GPUs from ``GpuAccess``. cdk8s validates them once for each app.
+    """All objects of an app that have GPUs from ``GpuAccess``. cdk8s calls ``validate`` once for each app.
 
     Attributes:
-        granted: Objects that render with GPUs.
-        refused: Errors that ``synth`` reports, because ``with_`` could not raise them.
+        granted: Objects that replace objects of the user, and render them with GPUs.
+        refused: Errors that ``with_`` could not raise, so ``synth`` reports them.
     """
 
     def __init__(self) -> None:

@@ -88,7 +88,10 @@ class ManifestAccess:
     chart: str | None = None
 
     def has_place_for_runtime_class(self, manifest: Mapping[str, Any]) -> bool:
-        """Check whether the pods of the manifest have the field ``runtimeClassName``."""
+        """Check whether the kind of the manifest lets its pods set ``runtimeClassName``.
+
+        The runtimes of KServe do not. The InferenceService that uses a runtime has the field instead.
+        """
         return _kind(manifest) not in _WITHOUT_RUNTIME_CLASS
 
     def check(self, manifest: Mapping[str, Any]) -> None:
@@ -118,7 +121,11 @@ class ManifestAccess:
             )
 
     def given(self, manifest: Mapping[str, Any], *, claim_template: str | None) -> dict[str, Any]:
-        """Return the manifest with GPUs in its pods. If it already has them, nothing changes.
+        """Return a copy of the manifest with GPUs in its pods. Pods that already have the GPUs do not change.
+
+        Args:
+            manifest: Manifest of an object that creates pods, of a HelmRelease or of an Application.
+            claim_template: Name of the ResourceClaimTemplate that the pods use. None if they use none.
 
         Raises:
             GpuConstructsError: A field of the manifest conflicts with the GPUs.
@@ -144,7 +151,10 @@ class ManifestAccess:
         return made
 
     def hide_from_others(self, made: dict[str, Any]) -> None:
-        """Set ``NVIDIA_VISIBLE_DEVICES=void`` in all containers of a manifest that get no GPU."""
+        """Set ``NVIDIA_VISIBLE_DEVICES=void`` in the containers without GPUs of all pods that get GPUs.
+
+        Change the manifest ``made`` in place.
+        """
         if is_release(made):
             made.update(self._in_values(made, self._hidden))
             return
@@ -152,7 +162,13 @@ class ManifestAccess:
             pod.update(self.allocation.hide_from_others(pod))
 
     def missing_from(self, manifest: Mapping[str, Any], *, claim_template: str | None) -> str | None:
-        """Return a description of a GPU field that a later patch changed. Return None if no patch changed such a field.
+        """Return text that describes the first GPU field that the manifest lacks or changes.
+
+        For example, a JSON patch of the user removed the field. Return None if the manifest has all GPU fields.
+
+        Args:
+            manifest: Manifest after all changes.
+            claim_template: Name of the ResourceClaimTemplate that the pods use. None if they use none.
 
         Raises:
             GpuConstructsError: A field of the manifest conflicts with the GPUs.
@@ -216,6 +232,11 @@ def _working_pods(manifest: Mapping[str, Any], path: str | None) -> list[dict[st
     """Return the pod specs of a manifest, without those of pods that only coordinate other pods, such as a launcher.
 
     If all pods only coordinate others, return all pod specs.
+
+    Args:
+        manifest: Manifest of an object that creates pods.
+        path: Path of the pod specs in a kind that the library does not know. The result then contains all pod specs.
+            None for all other kinds.
     """
     coordinating = _COORDINATING.get(_kind(manifest), frozenset()) if path is None else frozenset()
     pods = [*pod_specs(manifest, path)]

@@ -27,7 +27,13 @@ _MANY_PODS = "use kind='StatefulSet' for one disk for each pod, or access_modes=
 
 
 def check_shared_memory(size: str, resources: Mapping[str, Any], *, way_out: str) -> None:
-    """Raise an error unless a size of ``/dev/shm`` is a quantity below the memory limit of its container."""
+    """Raise an error unless a size of ``/dev/shm`` is a quantity below the memory limit of its container.
+
+    Args:
+        size: Size of ``/dev/shm``.
+        resources: Requests and limits of the container.
+        way_out: Advice at the end of the error message.
+    """
     checks.size("shared_memory", size)
     limit = (resources.get("limits") or {}).get("memory")
     if limit is not None and checks.amount(size) >= checks.amount(str(limit)):
@@ -67,7 +73,15 @@ class PlainWorkload:
     _body: dict[str, Any] = field(default_factory=dict)
 
     def changed(self, change: Callable[..., None], *given: object) -> PlainWorkload:
-        """Return a copy of the workload, after a call of ``change`` with the copy. This workload stays the same."""
+        """Call a function with a copy of this workload, and return the changed copy. This workload stays the same.
+
+        Args:
+            change: Function that changes the copy, such as ``add_env``.
+            given: Further arguments of the function.
+
+        Raises:
+            GpuConstructsError: The changed workload is not valid.
+        """
         pod_spec = {**self.pod_spec, "containers": [{**self.holder}]}
         made = replace(self, pod_spec=pod_spec, mounts=self.mounts.copy(), _config_maps=[*self._config_maps])
         change(made, *given)
@@ -284,7 +298,7 @@ _CHECKS: checks.Checks = {
 
 
 def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
-    """Raise if an option of a pod is not valid. Other functions check the options that this function leaves out.
+    """Raise an error if certain options of a pod are not valid. Other functions check the other options.
 
     Raises:
         GpuConstructsError: A value that is not allowed, or that the cluster does not support.
@@ -317,7 +331,7 @@ def container_of(
     Args:
         name: Name of the container.
         options: Options of the user.
-        mounts: Volumes of the pod. This function adds the volumes of the container to them.
+        mounts: Volumes of the pod. The function adds the volumes that the container mounts.
         shared_memory: Size of ``/dev/shm`` if the user sets none. None: the default of the container runtime.
 
     Raises:

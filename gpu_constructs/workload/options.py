@@ -50,7 +50,7 @@ def _check_spread(field: str, constraint: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling(fields.Options):
-    """Options for the placement of pods. They add to the node selection of the GPUs.
+    """Options for the placement of pods. The conditions that the GPU request sets for nodes apply too.
 
     Attributes:
         affinity: Affinity, as in the Kubernetes API. The workload adds the node conditions of its GPUs to each
@@ -80,7 +80,12 @@ class Scheduling(fields.Options):
     }
 
     def to_manifest(self, *, replicas: int, selector: Mapping[str, str]) -> dict[str, Any]:
-        """Return the fields of the pod spec that these options set, as a dict."""
+        """Return a dict with the fields of the pod spec for these options. A field is None if its option has no value.
+
+        Args:
+            replicas: Number of pods that run until you delete them; 1 for pods that end by themselves.
+            selector: Labels that identify the pods, for the default topology spread constraint.
+        """
         spread = self.topology_spread_constraints
         if spread is None and replicas > 1:
             by_node = {"maxSkew": 1, "topologyKey": placement.HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway"}
@@ -240,8 +245,8 @@ class GpuWorkloadOptions(WorkloadOptions, total=False):
         args: Arguments of the container. They replace those of the image.
         capabilities: Linux capabilities that the container keeps. It drops all others.
         command: Command of the container. It replaces the entrypoint of the image.
-        fs_group: ID of the group that owns mounted volumes. None: the ID of the user, if the user is not root and
-            mounts a disk. This is necessary because only root can write to a new disk.
+        fs_group: ID of the group that owns mounted volumes. None: the number of ``run_as_user``, if that is not root
+            and the pod mounts a disk, because only root can write to a new disk. Otherwise, no group.
         gpu_resource: Name of the extended resource, if ``gpus`` is a number. Use ``nvidia.com/gpu.shared`` if sharing
             renames the resource, or a MIG resource such as ``nvidia.com/mig-1g.10gb``. None: ``nvidia.com/gpu``, or its
             new name if the profile has sharing that renames it.

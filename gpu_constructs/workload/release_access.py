@@ -27,13 +27,14 @@ def is_release(manifest: Mapping[str, Any]) -> bool:
 
 
 def counted(manifest: Mapping[str, Any], chart: str | None) -> list[tuple[Release, Workload]]:
-    """Return the workloads of the Helm releases that an object creates, as pairs of the release and the workload.
+    """Return the workloads of the Helm releases that an object creates, as pairs of a release and one of its workloads.
 
-    The result omits workloads that the Helm values disable, and releases of a chart that the library does not know.
+    The result omits workloads that the Helm values disable. It also omits releases of charts that the library does not
+    know.
 
     Args:
         manifest: HelmRelease or Application.
-        chart: Name of the chart, if the object refers to it through another object of the app.
+        chart: Name of the chart, if a HelmRelease refers to it only through another object of the app. Otherwise None.
     """
     source = None if chart is None else {"spec": {"url": chart, "chart": chart}}
     found = releases(manifest, lambda *_: source)
@@ -43,15 +44,15 @@ def counted(manifest: Mapping[str, Any], chart: str | None) -> list[tuple[Releas
 def gpu_workloads(
     manifest: Mapping[str, Any], chart: str | None, container: str | None
 ) -> list[tuple[Release, Workload]]:
-    """Return those workloads of Helm releases that get GPUs, as pairs of the release and the workload.
+    """Return those workloads of Helm releases that get GPUs, as pairs of a release and one of its workloads.
 
     Args:
         manifest: HelmRelease or Application.
-        chart: Name of the chart, if the object refers to it through another object of the app.
+        chart: Name of the chart, if a HelmRelease refers to it only through another object of the app. Otherwise None.
         container: Name of the container that gets the GPUs. None: the first container of a workload.
 
     Raises:
-        GpuConstructsError: The chart is unknown, or it is not clear which of its workloads gets the GPUs.
+        GpuConstructsError: The library does not know the chart, or cannot tell which of its workloads gets the GPUs.
     """
     each = counted(manifest, chart)
     if not each:
@@ -79,13 +80,16 @@ def _names(workload: Workload) -> list[str]:
 def with_workloads(
     manifest: Mapping[str, Any], chart: str | None, container: str | None, change: Change
 ) -> dict[str, Any]:
-    """Return a copy of a HelmRelease or an Application, with Helm values that change the workloads that get GPUs.
+    """Return a copy of a HelmRelease or an Application whose Helm values change the workloads that get GPUs.
 
-    The function ``change`` gets the manifest of a workload, and returns the changed manifest. The result contains the
-    Helm values with this effect.
+    Args:
+        manifest: HelmRelease or Application.
+        chart: Name of the chart, if a HelmRelease refers to it only through another object of the app. Otherwise None.
+        container: Name of the container that gets the GPUs. None: the first container of a workload.
+        change: Function that gets the manifest of a workload, and returns the manifest with the changes.
 
     Raises:
-        GpuConstructsError: As for ``gpu_workloads``, or ``change`` raises the error.
+        GpuConstructsError: ``gpu_workloads`` or ``change`` raises the error.
     """
     made: Any = manifest
     for number in range(len(gpu_workloads(manifest, chart, container))):
@@ -118,9 +122,14 @@ def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[s
 
 
 def _with_changes(values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return Helm values in which the fields of a workload have the values of the changed manifest ``made``.
+    """Return a copy of Helm values with which the chart creates the changed manifest of a workload.
 
-    If the chart reads a field from several keys of the values, the function changes the first of these keys.
+    If the chart reads a field from several Helm keys, the function changes the first of these keys.
+
+    Args:
+        values: Helm values.
+        workload: Workload of the Helm release before the change.
+        made: Manifest of the workload after the change.
     """
     made = in_fields_of_chart(workload, made)
     values, made = _with_gpus(values, workload, made) if workload.gpus else (values, made)
@@ -139,6 +148,12 @@ def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> A
     """Return the new value of a pod field in the form that the chart expects, a list or a mapping.
 
     For environment variables and tolerations, the items that the user set stay, and the new items follow them.
+
+    Args:
+        field: Pod field, and the Helm keys from which the chart reads it.
+        workload: Workload of the Helm release before the change.
+        old: Value of the field before the change.
+        new: Value of the field after the change.
     """
     if field.target[-1] not in _ADDED:
         return new
@@ -151,15 +166,17 @@ def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> A
 def _with_gpus(
     values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return a pair: the Helm values with the new GPU limit of a workload, and its manifest without this limit.
+    """Move the GPU limit of a workload from its manifest to the Helm keys that the chart has for GPUs.
 
-    Some charts have Helm keys for GPUs outside of container resources, such as the number of GPUs. The function sets
-    these keys.
+    Some charts have such keys, for example for the number of GPUs, besides the keys for container resources.
 
     Args:
         values: Helm values.
         workload: Workload of the Helm release before the change.
         made: Manifest of the workload after the change.
+
+    Returns:
+        A pair: the Helm values with the GPU limit, and the manifest without it.
     """
     resources = (*pod_path(workload.manifest["kind"]), "containers", 0, "resources")
     before, after = (dict(mapping(plain_data.at(one, (*resources, "limits")))) for one in (workload.manifest, made))

@@ -118,7 +118,7 @@ class App:
 
     @cached_property
     def own_classes(self) -> dict[str, object]:
-        """Extended resource name (or None) of each DRA device class of the app with NVIDIA GPUs, by class name."""
+        """Extended resource names (or None) of the app's DRA device classes for NVIDIA GPUs, by class name."""
         return {
             name_of(manifest): at(manifest, "spec").get("extendedResourceName")
             for _, manifest in self.facts.of_kind((_DRA, "DeviceClass"))
@@ -295,7 +295,7 @@ class PodClaims:
 
     Attributes:
         choices: Alternative sets of devices from the claims of this pod only, the preferred set first.
-        shared: Indices of the ResourceClaim objects that the pod can share with other pods.
+        shared: Indices (in the objects of the app) of the ResourceClaims that other pods can use too.
         notes: Assumptions about the claims, each a sentence without a period.
     """
 
@@ -358,7 +358,7 @@ def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], 
 
 
 def _choice(wanted: Mapping[str, Any], request: object, app: App, notes: list[str]) -> Choice:
-    """Return how many devices of each class a request (``wanted``) needs. Add assumptions about them to ``notes``."""
+    """Return the devices for ``wanted``, an alternative of request ``request``. Add assumptions to ``notes``."""
     device_class = wanted.get("deviceClassName")
     # Administrative access takes no device from other pods.
     if not isinstance(device_class, str) or wanted.get("adminAccess") is True:
@@ -389,7 +389,7 @@ def _choice(wanted: Mapping[str, Any], request: object, app: App, notes: list[st
 
 
 def _together(some: Sequence[Choice], others: Sequence[Choice]) -> Sequence[Choice]:
-    """Return all combinations of the alternatives of two requests, in the order in which the scheduler tries them."""
+    """Return combinations of the alternatives of two requests, ``_MOST_CHOICES`` at most, in the scheduler's order."""
     found: dict[tuple[frozenset[tuple[str, int]], frozenset[str]], Choice] = {}
     for one, other in islice(product(some, others), _MOST_CHOICES):
         names = dict.fromkeys([*one.asks, *other.asks])

@@ -101,7 +101,7 @@ def consumers(facts: Facts) -> list[Consumer]:
 
 
 def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
-    """Return an object's pods with default amounts from LimitRanges, and the reason why a LimitRange rejects them.
+    """Return an object's pods after LimitRanges added default amounts, and the reason why a LimitRange rejects them.
 
     The reason is empty if no LimitRange rejects the pods.
 
@@ -130,7 +130,7 @@ def _mebibytes(stated_text: object) -> int | None:
 
 
 def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]:
-    """Return the pods with the default amounts of LimitRanges, and the reason why a LimitRange rejects them.
+    """Return the pods after LimitRanges added default amounts, and the reason why a LimitRange rejects the pods.
 
     The reason is empty if no LimitRange rejects the pods.
     """
@@ -225,12 +225,22 @@ def _holding(claims: PodClaims, app: App) -> list[str]:
 
 
 def _stopped_by(gates: str) -> list[str]:
-    """Return notes (texts) for pods that do not run because of a scheduling gate or a suspension."""
+    """Return texts that state why the plan does not count the pods of a stopped workload.
+
+    Args:
+        gates: Names of the scheduling gates of the pods, separated by commas; empty if they have none.
+    """
     return [*([f"the scheduling gate {gates} holds the pods back"] if gates else []), _STOPPED]
 
 
 def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
-    """Return those keyword arguments of ``Consumer`` that name the object and the devices that its pods request."""
+    """Return the arguments of ``Consumer`` that describe an object and its pods' devices, as a dict by argument name.
+
+    Args:
+        index: Index of the object in the app.
+        choices: Alternative sets of devices for each pod, the preferred set first.
+        app: Objects of the app.
+    """
     manifest = app.facts.objects[index]
     return {
         "subject": index,

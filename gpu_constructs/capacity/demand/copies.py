@@ -73,10 +73,10 @@ def _spec(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def _copies(manifest: Manifest, app: App) -> dict[str, Any]:
-    """Return the attributes ``copies`` and ``least_copies`` for an object with replicas.
+    """Return the attributes ``copies`` and ``least_copies`` of ``Pods``, as a dict, for an object with replicas.
 
-    They are the largest and the smallest number of replicas. An autoscaler of the object takes precedence over its
-    spec.
+    They are the largest and the smallest number of replicas. If the object has an autoscaler, the autoscaler decides
+    both numbers.
     """
     copies, least = app.copies(manifest, number(_spec(manifest).get("replicas"), 1))
     return {"copies": copies, "least_copies": least}
@@ -226,8 +226,12 @@ def _training(manifest: Manifest, app: App, *, types: str, workers: int = 1) -> 
 def _elastic(spec: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the smallest and the largest number of workers that the elastic policy of a training job allows.
 
-    If the policy sets only one of the two numbers, both results have this value. If the job has no elastic policy, both
-    results are None.
+    If the policy sets only one of the two numbers, both results have this value. If it sets neither, both results are
+    the declared number of workers. If the job has no elastic policy, both results are None.
+
+    Args:
+        spec: Spec of the training job.
+        types: Specs of the pods by type, such as ``Worker``.
     """
     policy = spec.get("elasticPolicy")
     if not isinstance(policy, Mapping):

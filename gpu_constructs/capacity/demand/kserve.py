@@ -79,7 +79,14 @@ def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tupl
 def _of_format(
     manifest: Manifest, predictor: Mapping[str, Any], server: str, app: App
 ) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Return the spec of the ServingRuntime that KServe selects by the model format, and assumptions as texts."""
+    """Return the spec of the ServingRuntime that KServe selects by the model format, and assumptions as texts.
+
+    Args:
+        manifest: Object that contains the predictor.
+        predictor: Predictor of an InferenceService.
+        server: Field of the predictor that contains the model server, such as ``model``.
+        app: Objects of the app.
+    """
     # pkg/apis/serving/v1beta1/predictor_model.go: Runtimes of the namespace come first, then those with the highest
     # priority. Among equals KServe takes the newest, which is not known here.
     model = mapping(predictor[server])

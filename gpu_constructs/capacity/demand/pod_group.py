@@ -84,7 +84,12 @@ def is_suspended(spec: Mapping[str, Any]) -> bool:
 
 
 def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
-    """Return attributes of ``Pods`` (a dict) that state how many runs of a CronJob or similar exist at a time."""
+    """Return attributes of ``Pods``, as a dict, for an object that starts runs on a schedule, such as a CronJob.
+
+    Args:
+        spec: Spec of the object.
+        overlaps: Whether a run may start before the previous run ends. If True, the plan counts two runs at a time.
+    """
     stopped = is_suspended(spec)
     copies = 2 if overlaps and not stopped else 1
     notes = ("a run may start before the previous one ends: the plan counts two at a time",) if copies > 1 else ()
@@ -103,9 +108,10 @@ def whole_set(copies: int, least: int) -> dict[str, Any]:
 
 
 def asked(container: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
-    """Return the number of GPUs that a container requests, by resource.
+    """Return the number of GPUs that a container requests, as a dict by resource.
 
-    An amount that is not a number, such as a placeholder of a template, counts as 1.
+    The function ``is_gpu`` checks whether a resource stands for GPUs. An amount that is not a number, such as a
+    placeholder of a template, counts as 1.
     """
     given = {**amounts(container, "requests"), **amounts(container, "limits")}
     known = ((resource, quantity(amount)) for resource, amount in given.items() if is_gpu(resource))
@@ -115,13 +121,19 @@ def asked(container: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
 
 
 def most_asked(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
-    """Return the largest number of GPUs that one container of a pod requests, as a dict by resource."""
+    """Return the largest number of GPUs that one container of a pod requests, as a dict by resource.
+
+    The function ``is_gpu`` checks whether a resource stands for GPUs.
+    """
     each = grouped(item for container in containers(pod_spec) for item in asked(container, is_gpu).items())
     return {resource: max(counts) for resource, counts in each.items()}
 
 
 def pod_asks(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
-    """Return the number of GPUs that the scheduler reserves for a pod, as a dict by resource."""
+    """Return the number of GPUs that the scheduler reserves for a pod, as a dict by resource.
+
+    The function ``is_gpu`` checks whether a resource stands for GPUs.
+    """
     held = grouped(
         (resource, (id(container), Decimal(count)))
         for container in containers(pod_spec)

@@ -184,7 +184,7 @@ class _Everyone:
         self.found = Rules()
 
     def read(self, index: int) -> None:
-        """Add the rules in the pod spec of one workload to ``found``."""
+        """Add the rules about other pods in one workload's pod spec to the attribute ``found``."""
         one, found = self._pods[index], self.found
         aways, spreads = len(found.aways), len(found.spreads)
         for term in required_terms(one.pod_spec, "podAntiAffinity"):
@@ -207,9 +207,9 @@ class _Everyone:
             self._note(index, f"affinities and spread constraints let {what} run on the node of the GPU")
 
     def _read_near(self, index: int) -> bool:
-        """Add the required pod affinity of one workload to ``found``.
+        """Add the required pod affinity of one workload to the attribute ``found``.
 
-        Return whether the affinity selects pods of GPU workloads.
+        Return whether the affinity selects pods of workloads that request GPUs.
         """
         terms = required_terms(self._pods[index].pod_spec, "podAffinity")
         if not terms:

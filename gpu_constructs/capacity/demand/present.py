@@ -64,7 +64,13 @@ def _has_ended(kind: tuple[str, str], manifest: Manifest) -> bool:
 
 
 def _is_owned(manifest: Manifest, app: App, depth: int = 0) -> bool:
-    """Check whether another object of the app creates this object, so that the plan must not count its pods twice."""
+    """Check whether another object of the app creates this object, so that the plan must not count its pods twice.
+
+    Args:
+        manifest: Object to check.
+        app: Objects of the app.
+        depth: Number of steps in the chain of owners that led to this object, to limit the search. Default: 0.
+    """
     namespace = namespace_of(manifest)
     for owner in members(manifest["metadata"].get("ownerReferences")):
         if owner.get("controller") is not True:
@@ -98,7 +104,15 @@ def uncounted(facts: Facts) -> list[Condition]:
 
 
 def _of_release(one: ReleaseWorkloads, app: App) -> Iterator[Condition]:
-    """Yield a condition for each value of a Helm release that requests GPUs for pods that the plan cannot count."""
+    """Yield conditions for the GPU requests of a Helm release that the plan cannot check.
+
+    One condition exists for each value that requests GPUs for pods that the plan cannot count. A further condition
+    exists if the release requests GPUs and reads values from other objects.
+
+    Args:
+        one: Helm release with its workloads.
+        app: Objects of the app.
+    """
     release, manifest = one.release, app.facts.objects[one.index]
     named = f"{manifest['kind']} {namespace_of(manifest)}/{name_of(manifest)}"
     for path, resource in one.uncounted(app.is_gpu):

@@ -132,7 +132,12 @@ def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = N
 
 
 def _workers(group: Mapping[str, Any], scales: bool) -> tuple[int, int, Sequence[str]]:
-    """Return (largest, smallest) number of copies of a group of Ray workers, and notes (texts) about assumptions."""
+    """Return the largest and the smallest number of copies of a group of Ray workers, and assumptions as texts.
+
+    Args:
+        group: Entry of ``workerGroupSpecs`` in the spec of the Ray cluster.
+        scales: Whether the Ray autoscaler changes the number of copies.
+    """
     least = number(group.get("minReplicas"), 0)
     most = number(group.get("maxReplicas"), -1)
     first = _at_first(group)
@@ -176,6 +181,12 @@ def _starting(
     """Return the number of pods of each task that must have room before a Volcano Job starts.
 
     If the job can start before all pods run, the function assumes that pods without GPUs start first.
+
+    Args:
+        spec: Spec of the job.
+        tasks: Field ``tasks`` of the spec.
+        pods: Number of pods of each task.
+        hold_gpus: Whether the pods of each task request GPUs.
     """
     least = [min(number(task.get("minAvailable"), count), count) for task, count in zip(tasks, pods, strict=True)]
     together = number(spec.get("minAvailable"), 0) or sum(least)
@@ -299,7 +310,10 @@ def with_greatest_values(
 
 
 def _greatest(space: Mapping[str, Any]) -> int | None:
-    """Return the largest value that a Katib parameter can have. Return None if the parameter has no numeric value."""
+    """Return the largest value that a Katib parameter can have. Return None if the parameter has no numeric value.
+
+    The argument ``space`` is the field ``feasibleSpace`` of the parameter.
+    """
     listed = space.get("list")
     numbers = (quantity(one) for one in (*(listed if isinstance(listed, list) else ()), space.get("max")))
     return max((int(one) for one in numbers if one is not None), default=None)

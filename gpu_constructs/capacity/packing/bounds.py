@@ -283,9 +283,9 @@ class _Flow:
     def _path(self, source: int) -> list[tuple[int, int]]:
         """Return the shortest chain of changes that lets a source send more to the sinks; empty if no chain exists.
 
-        A chain (path) is a list of pairs: a source, and the sink to which this source sends more. The sink of the first
-        pair has room. The sink of each later pair gets room, because the source of the pair before it sends less to
-        this sink. The source of the last pair is the given source.
+        A chain (path) is a list of pairs: a source, and the sink to which this source sends more. In exchange, the
+        source sends less to the sink of the next pair, which makes room there. The sink of the first pair already has
+        room. The last pair contains the given source, which only sends more.
         """
         came_from: dict[int, int] = {}
         rerouted: dict[int, int] = {source: -1}
@@ -319,8 +319,8 @@ class _Flow:
     def _send_by(self, path: Sequence[tuple[int, int]], most: int) -> int:
         """Send the largest possible amount along a chain of sources, and return this amount.
 
-        Each source in the chain sends this amount more to its sink, and as much less to the sink of the next pair. The
-        last source sends new supply.
+        The source of each pair sends this amount more to the sink of the pair. In exchange, it sends this amount less
+        to the sink of the next pair. The source of the last pair only sends more.
 
         Args:
             path: Chain of pairs: a source, and the sink to which it sends more.

@@ -257,11 +257,11 @@ def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
 def overlaid(
     some: Iterable[tuple[int, _One]], others: Sequence[tuple[int, _Other]]
 ) -> Iterator[tuple[int, _One, _Other]]:
-    """Compare two sequences position by position.
+    """Combine two sequences of the same length position by position.
 
-    Yield tuples: number of consecutive equal pairs, first value, second value. Each sequence is a list of runs: pairs
-    of the number of positions and the value at these positions. Both have the same total length. For example, ``[(3,
-    a)]`` and ``[(1, x), (2, y)]`` result in ``(1, a, x)`` and ``(2, a, y)``.
+    Each argument describes a sequence as a list of runs. A run is a pair: a count of positions, and the value at these
+    positions. Yield tuples: count of positions, first value, second value. For example, ``[(3, a)]`` and ``[(1, x), (2,
+    y)]`` result in ``(1, a, x)`` and ``(2, a, y)``.
     """
     rest = list(reversed(others))
     for left, one in some:
@@ -311,7 +311,14 @@ class Group(NamedTuple):
     def filled(self, index: int, size: Sequence[int], each: int, copies: int) -> list[Group]:
         """Put copies of an item into the bins of this group, and return the resulting groups of equal bins.
 
-        Each bin gets ``each`` copies, and the last bin gets the rest. Bins with equal contents form one group.
+        The bins get ``each`` copies one after the other, and the last of them gets the rest. Bins with equal content
+        form one group.
+
+        Args:
+            index: Index of the item.
+            size: Amount that one copy takes in each dimension.
+            each: Number of copies for each bin.
+            copies: Number of copies for all bins together.
         """
         full = min(self.number, copies // each)
         rest = copies - full * each if full < self.number else 0

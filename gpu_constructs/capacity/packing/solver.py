@@ -79,9 +79,9 @@ def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_
 def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
     """Yield the items, the largest first, each with the number of bins of each kind that the solver tries for it.
 
-    Each result is a pair: index of the item, and a dict from the kind of bins to the number of bins. Bins of one kind
-    are equal, so the first items need only a few of them. One bin for each copy of this item and of earlier items is
-    always enough.
+    Each result is a pair: index of the item, and a dict from the kind of bins to the number of bins. The number is 0
+    for kinds that do not accept the item. For other kinds, the number is enough for all copies of this item and of
+    earlier items, with one bin for each copy. More bins cannot help, because the bins of one kind are equal.
     """
     largest = [max(sizes) or 1 for sizes in zip(*(one.size for one in part.bins.values()), strict=True)]
     before = dict.fromkeys(part.bins, 0)

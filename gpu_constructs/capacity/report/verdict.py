@@ -61,7 +61,7 @@ def _pods(plan: PlanData) -> int:
 
 
 def _condition(plan: PlanData) -> str:
-    """Return the first condition of the plan, and how many more the plan has; empty if the plan has no condition."""
+    """Return the text of the first condition, and the number of other conditions; empty if the plan has none."""
     if not plan.conditions:
         return ""
     first, more = plan.conditions[0], len(plan.conditions) - 1

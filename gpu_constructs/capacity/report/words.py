@@ -242,14 +242,24 @@ def capacity(device: Device) -> str:
 
 
 def holder(plan: PlanData, seat: Seat) -> str:
-    """Return text that names a workload and states how many of its pods hold how many slots of a device."""
+    """Return text for the pods of one workload on a device: the workload, the number of pods and the number of slots.
+
+    The text omits the number of pods if it is 1. It omits the number of slots if each pod holds one slot.
+
+    Args:
+        plan: Capacity plan of an app.
+        seat: Slots of the device that the pods hold.
+    """
     pods = "" if seat.pods == 1 else f" \u00d7 {seat.pods}"
     slots = "" if seat.slots == seat.pods else f" ({counted(seat.slots, 'slot')})"
     return f"{plan.consumers[seat.consumer].consumer.title}{pods}{slots}"
 
 
 def holders(plan: PlanData, planned: PlannedDevice, *, numbered: bool = False) -> list[str]:
-    """Return a list of names of the workloads on a device, each with its index if ``numbered`` is True."""
+    """Return one text for each workload on a device: its name, and the numbers of its pods and slots there.
+
+    If ``numbered`` is True, each text begins with its position in the list, counted from 1.
+    """
     return [f"{f'{number} ' * numbered}{holder(plan, seat)}" for number, seat in enumerate(planned.seats, 1)]
 
 

@@ -229,9 +229,15 @@ def share(percent: float) -> str:
 
 
 def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[str]:
-    """Return names in at most ``most`` lines of a picture.
+    """Return the lines of a picture that list some names.
 
-    If not all names fit, the last line ends with the number of omitted names. Widths are in pixels.
+    If the lines have no room for all names, the last line ends with the number of omitted names.
+
+    Args:
+        names: Names to list.
+        width: Largest width of a line in pixels.
+        size: Font size in pixels.
+        most: Largest number of lines.
     """
     made = [""]
     for number, name in enumerate(names):
@@ -251,15 +257,24 @@ def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[s
 
 
 def _room(width: float, size: int, rest: int) -> float:
-    """Return the width in pixels that remains for names in a line of a picture after the text ``rest``.
+    """Return the width in pixels that remains for names in a line, next to the number of omitted names.
 
-    This text states the number of omitted names.
+    Args:
+        width: Width of the line in pixels.
+        size: Font size in pixels.
+        rest: Number of omitted names. If it is 0, the names get the whole line.
     """
     return width - (length(f" and {rest:,} more", size) if rest else 0)
 
 
 def lines(sentence: str, width: float, size: int) -> list[str]:
-    """Return a sentence as lines of a picture, with breaks at spaces. Widths are in pixels."""
+    """Divide a sentence into lines of a picture at spaces. Shorten a word that is wider than a line.
+
+    Args:
+        sentence: Sentence to divide.
+        width: Largest width of a line in pixels.
+        size: Font size in pixels.
+    """
     made: list[str] = []
     line = ""
     for word in sentence.split():
@@ -272,7 +287,14 @@ def lines(sentence: str, width: float, size: int) -> list[str]:
 
 
 def fitting(text: str, width: float, size: int, weight: float = 1) -> str:
-    """Return text that is at most ``width`` pixels wide. A shortened text ends with an ellipsis."""
+    """Return text that is at most ``width`` pixels wide. A shortened text ends with an ellipsis.
+
+    Args:
+        text: Text to show.
+        width: Largest width in pixels.
+        size: Font size in pixels.
+        weight: Factor by which bold letters are wider. Default: 1, for letters that are not bold.
+    """
     text = words.readable(text)
     if length(text, size, weight) <= width:
         return text
@@ -282,7 +304,13 @@ def fitting(text: str, width: float, size: int, weight: float = 1) -> str:
 
 
 def length(text: str, size: int, weight: float = 1) -> float:
-    """Return an upper bound of the width of a text in pixels, because its font is not known."""
+    """Return an upper bound of the width of a text in pixels. The exact width is unknown, as the font is unknown.
+
+    Args:
+        text: Text to measure.
+        size: Font size in pixels.
+        weight: Factor by which bold letters are wider. Default: 1, for letters that are not bold.
+    """
     return sum(map(_advance, text)) * size * weight
 
 

@@ -173,9 +173,13 @@ def _words(container: Manifest) -> list[str]:
 
 
 def _flag(words: Sequence[str], *names: str) -> str | None:
-    """Return the value of a command-line flag that has one of several names.
+    """Return the value of a command-line flag.
 
-    Return None if the command has none of these flags.
+    Return None if the flag does not occur, or if it is the last word and has no value.
+
+    Args:
+        words: Words of the command line.
+        names: Names of the flag, which all mean the same. The first word that matches one of them counts.
     """
     for place, word in enumerate(words):
         name, is_joined, value = word.partition("=")

@@ -89,10 +89,10 @@ def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
 
 
 def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
-    """Return a dict of lists of the pods that request GPUs. Keys are namespaces, and also namespaces with a label.
+    """Return the pods that request GPUs, in groups that make the search for pods of a PodDisruptionBudget fast.
 
-    For example, the key ``("ai", "app", "chat")`` contains the pods in the namespace ``ai`` with the label
-    ``app=chat``. The groups make the search for the pods of a PodDisruptionBudget fast.
+    The key of a group is a namespace, or a namespace with a label. For example, ``("ai",)`` contains all pods in the
+    namespace ``ai``, and ``("ai", "app", "chat")`` those with the label ``app=chat``.
     """
     pods: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
     for pod in facts.gpu_pods:

@@ -24,7 +24,14 @@ def units_of(facts: Facts, resource: str) -> set[str | None]:
 
 
 def _sharings(offer: Provided, resource: str) -> list[Sharing]:
-    """Return the sharing settings of all device plugin configurations of a construct that advertise a resource."""
+    """Return the sharing settings with which the device plugin of a construct advertises a resource.
+
+    The list has an element for each configuration of the device plugin that advertises this resource.
+
+    Args:
+        offer: Declaration of the construct about its effects on the cluster.
+        resource: Name of the extended resource.
+    """
     # If the device plugin has several configurations, gpu_resources contains only one of them.
     each = [one.sharing for one in offer.gpu_offers if one.sharing.gpu_resource == resource]
     return each or [sharing for name, sharing in offer.gpu_resources.items() if name == resource]
@@ -36,11 +43,13 @@ def slots_for(vram: Decimal, sharing: Sharing) -> int:
 
 
 def miscounted(node: GpuNode, sharing: Sharing) -> str | None:
-    """Return the reason why slots cannot stand for the GPU memory of a node. Return None if they can.
+    """Return the reason why slots cannot represent the GPU memory of a node.
+
+    Return None if they can, or if the sharing does not use slots for memory.
 
     Args:
         node: Node or pool of equal nodes.
-        sharing: Sharing of the GPUs of the node. If it has no memory unit, the result is None.
+        sharing: Sharing of the GPUs of the node.
     """
     unit = sharing.vram_unit_mib
     if unit is None:

@@ -42,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Compare, and return ``FOUND`` if a difference has no explanation."""
+    """Compare the rendered objects of a chart with those of this library for the same values.
+
+    Print the report. Return ``FOUND`` if the documentation does not explain a difference.
+    """
     rendered = documents.read([args.rendered])
     args.release_name = args.release_name or _most_common(_instances(rendered.manifests))
     args.namespace = args.namespace or _most_common(one["metadata"].get("namespace") for one in rendered.manifests)
@@ -64,7 +67,10 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _explained_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings. Of those with the same explanation, only the first keeps it."""
+    """Yield the findings, sorted by file, line and object.
+
+    If several findings have the same code, only the first keeps its explanation and link.
+    """
     seen: set[str] = set()
     for one in sorted(findings, key=lambda one: (one.file, one.line, one.object)):
         yield replace(one, way_out="", link="") if one.code in seen and one.code else one
@@ -144,7 +150,10 @@ def _differences(
 
 
 class _Roles(Names):
-    """The names and the roles of the objects of the chart, or of those of this library."""
+    """The text for each object of one version (the chart or this library), with which fields refer to the object.
+
+    The text is the role of the object: its function in the chart, such as ``plugin``.
+    """
 
     def __init__(self, objects: Mapping[tuple[str, str], documents.Document]) -> None:
         self._roles = {(kind, one.manifest["metadata"]["name"]): role for (role, kind), one in objects.items()}
@@ -155,7 +164,7 @@ class _Roles(Names):
         }
 
     def refer(self, kind: str, name: str) -> str:
-        """Return the role of an object, or its name if it is not among these objects."""
+        """Return the role of an object, such as ``plugin``. Return its name if this version has no such object."""
         return self._roles.get((kind, name), name)
 
     def files(self, config_map: str) -> Sequence[str]:
@@ -178,15 +187,16 @@ def _is_equal(path: Sequence[str], old: Any, new: Any) -> bool:
 def _moved(
     chart: str, deviations: Sequence[Deviation], role: str, path: Sequence[str]
 ) -> tuple[Deviation, bool] | None:
-    """Return the deviation that explains why a setting is in a configuration file instead of an environment variable.
+    """Return the deviation for a setting that this library moves from an environment variable to a configuration file.
 
-    The result is a pair: the deviation, and False, because it does not always apply. It is None if there is none.
+    The result is a pair: the deviation, and False, because the explanation depends on further conditions. Return None
+    for other fields.
 
     Args:
         chart: Name of the chart.
         deviations: Intended differences from the chart.
-        role: Role of the object.
-        path: Field that differs.
+        role: Function of the object in the chart, such as ``plugin``.
+        path: Path of the field that differs.
     """
     moved: Mapping[str, Any] = table(__package__, "roles.yaml")["settings"].get(chart, {})
     if role in moved.get("of", ()) and path[-2:-1] == ("env",) and path[-1].strip("[]") in moved["env"]:
@@ -195,12 +205,16 @@ def _moved(
 
 
 def _plain(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without its API version and kind, which identify it already."""
+    """Return an object without its ``apiVersion``."""
     return {key: value for key, value in manifest.items() if key != "apiVersion"}
 
 
 def _by_role(chart: str, objects: Sequence[documents.Document]) -> dict[tuple[str, str], documents.Document]:
-    """Return objects by role and kind. If several have the same role, the key of the others is their name."""
+    """Return the objects by role and kind. A role is the function of an object in the chart, such as ``plugin``.
+
+    An object without a role has its name in place of the role. If several objects have the same role and kind, only the
+    first has the role, and the others have their names.
+    """
     roles: Mapping[str, str] = table(__package__, "roles.yaml")["roles"].get(chart, {})
     found: dict[tuple[str, str], documents.Document] = {}
     for one in objects:

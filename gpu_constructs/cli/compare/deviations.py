@@ -22,15 +22,16 @@ ANCHORS: Mapping[str, str] = {
 
 
 class Rule(NamedTuple):
-    """A place where a deviation can show.
+    """The differing fields that a deviation (an intended difference from the chart) explains.
 
     Attributes:
-        roles: Roles of objects, such as ``plugin``; ``*`` for all.
-        kinds: Kinds of objects; ``*`` for all.
-        patterns: Patterns of fields.
-        chart: Value of the chart: literal, ``(given)`` for any value, ``(any)`` for any value or none. None: no value.
-        ours: Value of this library, in the same form.
-        keys: Last keys of the field that the rule is about; empty for all.
+        roles: Functions of the objects in the chart, as ``roles.yaml`` names them, such as ``plugin``; ``*`` for all.
+        kinds: Kinds of the objects; ``*`` for all.
+        patterns: Patterns for the path of the field, in the syntax of ``matches``.
+        chart: Value in the chart: for example a literal, ``(given)`` for any value, or ``(any)`` for any value or none.
+            ``ABSENT`` stands for no value. See ``_is_value`` for all forms.
+        ours: Value in this library, in the same form.
+        keys: Names with which the path of the field can end; empty for all names.
         has_conditions: Whether the deviation applies only under conditions that this command does not check.
     """
 
@@ -43,7 +44,15 @@ class Rule(NamedTuple):
     has_conditions: bool
 
     def fits(self, role: str, kind: str, path: Path, chart: Any, ours: Any) -> bool:
-        """Check whether a difference is at this place."""
+        """Check whether the deviation explains a difference.
+
+        Args:
+            role: Function of the object in the chart, such as ``plugin``.
+            kind: Kind of the object.
+            path: Path of the field that differs.
+            chart: Value of the field in the chart; ``ABSENT`` if the chart does not set it.
+            ours: Value of the field in this library, in the same form.
+        """
         return (
             (self.roles == ["*"] or role in self.roles)
             and (self.kinds == ["*"] or kind in self.kinds)
@@ -62,7 +71,7 @@ class Deviation:
         number: Number of the deviation in the documentation, such as ``D12``.
         what: Description of the difference, in Markdown.
         why: Reason for the difference.
-        rules: Places where the deviation can show.
+        rules: Rules that state which differing fields the deviation explains.
     """
 
     number: str
@@ -98,15 +107,18 @@ def deviations_of(chart: str) -> list[Deviation]:
 def explanation(
     deviations: Sequence[Deviation], role: str, kind: str, path: Path, chart: Any, ours: Any
 ) -> tuple[Deviation, bool] | None:
-    """Return the deviation that explains a difference, and whether it always does. Return None if none does.
+    """Return the deviation that explains a difference, and a bool. Return None if no deviation explains it.
+
+    The bool is True if the explanation is certain. It is False if the explanation depends on conditions that this
+    command does not check.
 
     Args:
         deviations: Intended differences from the chart.
-        role: Role of the object.
+        role: Function of the object in the chart, such as ``plugin``.
         kind: Kind of the object.
-        path: Field that differs.
-        chart: Value of the chart; ``ABSENT`` if the chart does not set the field.
-        ours: Value of this library, in the same form.
+        path: Path of the field that differs.
+        chart: Value in the chart; ``ABSENT`` if the chart does not set the field.
+        ours: Value in this library, in the same form.
     """
     fits = [(one, rule) for one in deviations for rule in one.rules if rule.fits(role, kind, path, chart, ours)]
     certain = [one for one, rule in fits if not rule.has_conditions]

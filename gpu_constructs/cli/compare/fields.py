@@ -19,10 +19,10 @@ Fields = dict[Path, Value]
 
 
 class Names:
-    """The objects that a manifest can refer to. This base class knows none of them."""
+    """Texts that replace the names of other objects in fields. This base class keeps the names."""
 
     def refer(self, kind: str, name: str) -> str:
-        """Return the role of an object, or its name."""
+        """Return the text that replaces the name of an object in a field, such as its role. Here: the name itself."""
         return name
 
     def files(self, config_map: str) -> Sequence[str]:
@@ -46,7 +46,7 @@ _FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", 
 
 
 def show(path: Path) -> str:
-    """Return a path as text, in the form of patterns."""
+    """Return a path as text, such as ``pod.containers[ollama].image``."""
     return ".".join(path).replace(".[", "[")
 
 
@@ -55,7 +55,10 @@ _SEGMENT = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 @lru_cache(maxsize=2**17)
 def matches(pattern: str, path: Path) -> bool:
-    """Check whether a path fits a pattern: ``*`` for a member, ``[*]`` or ``[a|b]`` for a key, ``**`` for all below."""
+    """Check whether a path fits a pattern. ``*`` is any member, ``[*]`` any key, and ``[a|b]`` one of two keys.
+
+    At the end of a pattern, ``**`` stands for any number of segments.
+    """
     segments = _segments(pattern)
     if segments and segments[-1] == "**":
         segments, path = segments[:-1], path[: len(segments) - 1]
@@ -136,7 +139,7 @@ def _network_policy(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _selector(selector: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a label selector whose expressions with one allowed value are plain labels."""
+    """Return a label selector in which each ``In`` expression with only one value becomes a plain label."""
     labels = dict(selector.get("matchLabels") or {})
     others = []
     for expression in selector.get("matchExpressions") or ():
@@ -166,7 +169,7 @@ for _pattern, _default in DEFAULTS:
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Value]]:
-    """Yield the fields in a value. Null has none. The key of a list item is its name, otherwise its position."""
+    """Yield pairs (path and value) for the fields of a value; none for null. A list item has a name or index as key."""
     if value is None:
         return
     if isinstance(value, Mapping):
@@ -183,7 +186,6 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Value]]:
 
 
 def _members(mapping: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Value]]:
-    """Yield the fields in a mapping. An empty mapping has none."""
     is_free = bool(path) and path[-1] in _FREE_KEYS
     for key, member in mapping.items():
         yield from _leaves(member, (*path, f"[{key}]" if is_free else str(key)))
@@ -311,7 +313,7 @@ def _source(volume: Mapping[str, Any], path: Path, users: Sequence[str], names: 
 
 
 def _arguments(args: Sequence[Any], path: Path) -> Iterator[tuple[Path, Value]]:
-    """Yield the arguments of a program: flags by name, because their order does not matter, or words by position."""
+    """Yield pairs (path and value). A path ends with the flag, or with a position if not every argument is a flag."""
     words = [str(word) for word in args]
     if all(word.startswith("-") for word in words):
         flags: dict[str, list[str]] = {}
@@ -353,7 +355,7 @@ def term_of(term: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def node_term(segment: str) -> dict[str, Any]:
-    """Return the node selector term that a path names."""
+    """Parse a path segment that contains a node selector term as JSON in brackets."""
     return dict(json.loads(segment[1:-1]))
 
 

@@ -99,7 +99,7 @@ def _sides(args: argparse.Namespace) -> Sides:
         return live.of_cluster(Kubectl.of(args), paths[0])
     if args.git is None and not args.cluster and len(paths) == 2:
         return sources.of_paths(*paths)
-    wanted = "one folder or none with --git" if args.git is not None else "one folder with --cluster"
+    wanted = "at most one folder with --git" if args.git is not None else "one folder with --cluster"
     wanted = wanted if args.git is not None or args.cluster else "two folders or files, OLD and NEW"
     raise CommandError(f"PATH must be {wanted}, got {len(paths)} paths. See gpu-constructs diff --help")
 

@@ -44,13 +44,16 @@ class Comparison:
 
     @property
     def all_effects(self) -> list[Effect]:
-        """Consequences for objects, for files and for the cluster."""
+        """All consequences in one list: those for objects, then those for files, then those for the cluster."""
         groups = [*(one.effects for one in self.differences), *(one.effects for one in self.files), self.effects]
         return [effect for group in groups for effect in group]
 
     @property
     def differs(self) -> bool:
-        """Whether something changes in the cluster or on its nodes. An object that only moves to a file does not."""
+        """Whether something changes in the cluster or on its nodes.
+
+        False if objects only move to other files.
+        """
         acts = any(one.action not in ("moved", "same") for one in self.differences)
         return acts or bool(self.files) or bool(self.all_effects)
 
@@ -118,7 +121,14 @@ def _clusters(old: Side, new: Side) -> list[tuple[str, Side, Side]]:
 
 
 def _top(side: Side, file: str) -> str:
-    """Return the name of the top-level folder that contains a file; empty if the file is in no such folder."""
+    """Return the name of the top-level folder that contains a file.
+
+    Return an empty text if the file is in no such folder, or if the version does not come from a folder.
+
+    Args:
+        side: Version of the objects, with the path of its folder.
+        file: Path of the file.
+    """
     parts = PurePosixPath(file.removeprefix(side.root).lstrip("/")).parts if side.root else ()
     return parts[0] if len(parts) > 1 and parts[0] != _NEEDS_CRDS else ""
 
@@ -126,7 +136,7 @@ def _top(side: Side, file: str) -> str:
 def _capacity(old: Side, new: Side, inventory: GpuInventory | None, broken: list[Broken]) -> Capacity:
     """Return the effects of a change on the requests and slots of GPUs, and on the pods that fit the nodes.
 
-    If the capacity plan cannot read the objects, add a problem to ``broken``.
+    If the capacity plan cannot read the objects, add a problem to ``broken`` and return no effects.
     """
     try:
         return capacity_of(old.manifests(), new.manifests(), inventory)
@@ -142,13 +152,13 @@ def _difference(
     sides: Sides,
     broken: list[Broken],
 ) -> Difference:
-    """Return the changed fields of one object, and the consequences of its change for the cluster.
+    """Return the change of one object: its fields that differ, and the consequences for the cluster.
 
     Args:
         pair: Object before and after the change.
         pairs: All objects before and after the change.
-        capacity: Effects of the change on the capacity plan.
-        sides: Old and new version of all objects, with messages about them.
+        capacity: Effects of the change on the GPU requests and slots.
+        sides: Old and new version of all objects, with the messages of the API server about them.
         broken: Problems with the input. The function adds a problem if it cannot compare the object.
     """
     document = pair.document
@@ -190,7 +200,8 @@ def _effects(
         pair: Object before and after the change.
         changes: Fields that differ.
         pairs: All objects before and after the change.
-        refusals: Messages of the API server for the objects that it refuses. None: a table decides what it refuses.
+        refusals: Messages of the API server in a dry run, by API group, kind, namespace and name of the refused object.
+            None without a dry run: the table of immutable fields then predicts the refusals.
     """
     if pair.old is None or pair.new is None:
         if pair.new is None and (text := effect_of_deletion(str(pair.before["kind"]))):
@@ -218,7 +229,8 @@ def _refusal(pair: Pair, identity: Key, refusals: Mapping[Key, str] | None) -> s
     Args:
         pair: Object before and after the change.
         identity: API group, kind, namespace and name of the object.
-        refusals: Messages of the API server for the objects that it refuses. None: a table decides what it refuses.
+        refusals: Messages of the API server in a dry run, by API group, kind, namespace and name of the refused object.
+            None without a dry run: the table of immutable fields then predicts the refusals.
     """
     if refusals is not None and identity not in refusals:
         return ""

@@ -71,7 +71,12 @@ def _owner(consumer: Consumer) -> Owner:
 
 
 def _of_requests(old: Consumer | None, new: Consumer | None) -> Iterator[Effect]:
-    """Yield a consequence (topic and text) if the GPU requests of a workload change, or its stated GPU memory."""
+    """Yield consequences (topic and text) for a workload whose GPU requests or stated GPU memory change.
+
+    Args:
+        old: Workload before the change; None if it is new.
+        new: Workload after the change; None if the change removes it.
+    """
     asks = [_total(one) for one in (old, new)]
     for resource in dict.fromkeys([*asks[0], *asks[1]]):
         amounts = [one.get(resource, 0) for one in asks]
@@ -82,7 +87,10 @@ def _of_requests(old: Consumer | None, new: Consumer | None) -> Iterator[Effect]
 
 
 def _total(consumer: Consumer | None) -> dict[str, int]:
-    """Return the amounts of all pods of a workload; for a DaemonSet, the amounts on each node."""
+    """Return the resources that all pods of a workload request together: number by resource name.
+
+    For a DaemonSet, the result is the numbers on each node. It is empty without a workload.
+    """
     if consumer is None:
         return {}
     pods = 1 if consumer.is_for_each_node else consumer.pods
@@ -97,8 +105,8 @@ def _of_sharing(old: Sequence[Provided], new: Sequence[Provided]) -> Iterator[Ef
     """Yield a consequence (topic and text) for each device plugin configuration whose sharing or MIG strategy changes.
 
     Args:
-        old: Declarations of the programs before the change.
-        new: Declarations of the programs after the change.
+        old: Device plugins and other programs that the objects before the change install.
+        new: Device plugins and other programs that the objects after the change install.
     """
     before, after = _advertised(old), _advertised(new)
     for name in dict.fromkeys([*before, *after]):
@@ -150,7 +158,14 @@ def _of_plans(old: Plan, new: Plan) -> Iterator[Effect]:
 
 
 def _of_waiting(old: Plan, new: Plan) -> Iterator[tuple[Owner, Effect]]:
-    """Yield the workloads whose number of waiting pods changes."""
+    """Yield pairs for workloads of which more or fewer pods stay pending: identity of the workload, and consequence.
+
+    The identity is kind, namespace and name.
+
+    Args:
+        old: Capacity plan before the change.
+        new: Capacity plan after the change.
+    """
     before = {_owner(one.consumer): one.waiting for one in old.consumers}
     for one in new.consumers:
         waiting = before.get(_owner(one.consumer), 0)

@@ -116,12 +116,14 @@ def pairs_of(old: Side, new: Side) -> tuple[list[Pair], list[Broken]]:
 def _replaced(
     key: Key, manifest: Mapping[str, Any], gone: dict[Key, tuple[Document, dict[str, Any]]]
 ) -> tuple[Document, dict[str, Any]] | None:
-    """Return the removed object that a new object replaces, and delete it from ``gone``. Return None if there is none.
+    """Return the removed object that a new object replaces, and delete it from ``gone``.
+
+    Return None if the new object replaces none, or if it can replace several.
 
     Args:
         key: API group, kind, namespace and name of the new object.
         manifest: New object.
-        gone: Removed objects by such a key.
+        gone: Removed objects by their API group, kind, namespace and name.
     """
     similar = [old for old in gone if old[:2] == key[:2] and _is_the_same(old, gone[old][1], key, manifest)]
     return gone.pop(similar[0]) if len(similar) == 1 else None

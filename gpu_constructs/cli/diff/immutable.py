@@ -31,7 +31,7 @@ def refused_fields(pair: Pair) -> list[str]:
 
 
 def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
-    """Yield the paths of the changed fields that the API server does not let anyone change, according to one row.
+    """Yield the paths of the changed fields that the API server refuses to change, according to one row.
 
     Args:
         row: Row of the table ``immutable.yaml``, which lists fields that cannot change.
@@ -50,7 +50,15 @@ def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
 
 
 def _applies(row: Mapping[str, Any], pair: Pair) -> bool:
-    """Check whether a row of the table is about an object with the values before the change."""
+    """Check whether a row applies to the change of an object.
+
+    It applies if the object had the values in the column ``if`` before the change. If the row has the column
+    ``unless_set``, the manifest before the change must also omit at least one of its fields.
+
+    Args:
+        row: Row of the table ``immutable.yaml``, which lists fields that cannot change.
+        pair: Object before and after the change.
+    """
     given = pair.old.manifest if pair.old else {}
     unset = [place for place in row.get("unless_set", ()) if at(given, place) is None]
     holds = all(at(pair.before, place) == value for place, value in row.get("if", {}).items())

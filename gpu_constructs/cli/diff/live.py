@@ -72,7 +72,16 @@ def _owners(running: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
 def _after(
     document: Document, running: Mapping[int, Mapping[str, Any]], results: Mapping[int, Mapping[str, Any]]
 ) -> Document:
-    """Return an object as it would be after an apply: the result of the dry run, or the running object with changes."""
+    """Return an object as it would be after an apply.
+
+    Without a result of the dry run, merge the new object into the object in the cluster. If the cluster does not have
+    the object, return the new object.
+
+    Args:
+        document: New object.
+        running: Objects in the cluster, by ``id()`` of the new object.
+        results: Objects that the dry run returned, by ``id()`` of the new object.
+    """
     if id(document) in results:
         return _named(document, results[id(document)])
     if id(document) in running:
@@ -83,9 +92,11 @@ def _after(
 def _results(
     kubectl: Kubectl, given: Sequence[Document]
 ) -> tuple[dict[int, Mapping[str, Any]], dict[int, str], dict[int, str]]:
-    """Return the results of a dry run, the refusals and the conflicts with other programs, by ``id()`` of the object.
+    """Return three dicts for a dry run, each by ``id()`` of the object.
 
-    Objects with conflicts have the result of a forced apply.
+    The first contains the objects that the API server returned. The second contains the messages for refused objects.
+    The third contains the messages for conflicts: another program manages a field of the object. In the first dict, an
+    object with a conflict is the result of a forced apply.
     """
     results, refusals = _each(kubectl, _APPLY, given)
     conflicts = [(one, text) for one, text in refusals if "conflict" in text]
@@ -103,12 +114,13 @@ def _of_helm(manifest: Mapping[str, Any]) -> str:
 
 
 def _named(document: Document, manifest: Mapping[str, Any], context: str = "") -> Document:
-    """Return an object of the cluster with the name of the same object in the folder, so that the two compare as one.
+    """Return an object of the cluster with the name and namespace of the object in the folder, to compare the two.
 
     Args:
         document: Object in the folder.
         manifest: The same object, as the API server returned it.
-        context: Context of kubectl, which messages state as the place of the object. Empty: the file in the folder.
+        context: Context of kubectl. If it is set, messages state it as the location of the object. Otherwise, they
+            state the file in the folder.
     """
     metadata = {**manifest["metadata"], "name": document.manifest["metadata"]["name"]}
     if "namespace" not in document.manifest["metadata"]:

@@ -61,7 +61,7 @@ class Effect:
     """A consequence of the difference.
 
     Attributes:
-        topic: Topic of the consequence.
+        topic: What the consequence is about, such as ``restart`` or ``capacity``: a key of ``TOPICS``.
         text: Sentence without a period that states the consequence.
     """
 
@@ -143,9 +143,9 @@ class Sides:
         new: Version after the change.
         broken: Parts of the input that the command could not read.
         how: Sentence that states what the command compares; empty for files.
-        refusals: Messages of the API server for the objects that it refuses, from a dry run. None: there was no dry
-            run, and the table of immutable fields decides.
-        notes: Further sentences about objects.
+        refusals: Messages of the API server in a dry run, by API group, kind, namespace and name of the refused object.
+            None without a dry run: the table of immutable fields then predicts the refusals.
+        notes: Further sentences about objects, by API group, kind, namespace and name.
     """
 
     old: Side

@@ -65,7 +65,8 @@ def of_files(old: Mapping[str, str], new: Mapping[str, str], root: str) -> tuple
 def _settings(text: str) -> dict[str, Any]:
     """Return the settings in a file of YAML documents as one dict.
 
-    The settings of a document with a kind are at the keys kind and name, for example ``["KubeletConfig"][""]``.
+    If a document has a kind, its settings are below two keys: its kind, and its name (empty without a name). The
+    settings of a document with the key ``machine``, and of one without a kind, are at the top level.
     """
     found: dict[str, Any] = {}
     for document in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):

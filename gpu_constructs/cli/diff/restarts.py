@@ -125,7 +125,8 @@ def of_configuration(pair: Pair, changes: Sequence[Change], others: Sequence[Pai
     Args:
         pair: ConfigMap or Secret before and after the change.
         changes: Fields that differ.
-        others: All objects before and after the change. Workloads among them that restart anyway read the new content.
+        others: All objects before and after the change. The function searches them for the workloads that use the
+            ConfigMap or Secret. If such a workload restarts because of its own change, its pods read the new content.
     """
     kind, name = pair.after["kind"], pair.before["metadata"]["name"]
     if kind not in _CONFIG_KINDS or not any(one.path[0] in ("data", "binaryData") for one in changes):

@@ -30,16 +30,17 @@ def of_security(pair: Pair) -> Iterator[Effect]:
 
 
 def _gained(topic: Topic, old: Object, new: Object, right: str, guard: str) -> Iterator[Effect]:
-    """Yield a consequence for each right that only the second object has, and each guard that only the first one has.
+    """Yield consequences of a change from one object to another.
 
-    A guard is something that the object forbids.
+    The consequences are each right that only the second object gives, and each guard that only the first one has. A
+    right is access that pods or users get. A guard is a restriction, such as that of a network policy.
 
     Args:
-        topic: Topic of the consequences.
+        topic: Topic of the consequences: ``broadening`` or ``narrowing`` of access.
         old: First object; empty if there is none.
-        new: Second object; empty if there is none.
-        right: Words before a right.
-        guard: Words before a guard.
+        new: Second object; empty if there is none. To find what a change removes, pass the two in reverse order.
+        right: Words that precede a right in the text of a consequence.
+        guard: Words that precede a guard in the text of a consequence.
     """
     before, after = (dict(_rights(one)) if one else {} for one in (old, new))
     rights = [one for one, is_strong in after.items() if one not in before and (is_strong or (old and new))]
@@ -154,7 +155,11 @@ def _rules(role: Object) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _guards(manifest: Object) -> Iterator[str]:
-    """Yield what an object forbids, such as the traffic of a network policy. The texts follow "no longer" or "now"."""
+    """Yield a text for each restriction in an object, such as ``restricts Ingress of the pods {}``.
+
+    The object is a NetworkPolicy or an admission policy; other kinds have no restrictions. In a message, "no longer" or
+    "now" precedes the text.
+    """
     kind = manifest.get("kind")
     if kind == "NetworkPolicy":
         selector = json.dumps(at(manifest, "spec.podSelector", {}), sort_keys=True)

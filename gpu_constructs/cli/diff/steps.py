@@ -32,11 +32,11 @@ class Step:
 
 
 def steps_of(comparison: Comparison, new: Side, options: Sequence[str] = ()) -> list[Step]:
-    """Return the commands that bring a difference to the cluster, in order.
+    """Return the commands that apply a change to the cluster, in the order in which the user runs them.
 
     Args:
         comparison: Result of the comparison.
-        new: Side after the change.
+        new: New version of the objects and files.
         options: Options of kubectl that select the cluster; none by default.
     """
     kubectl = " ".join(["kubectl", *options])
@@ -50,7 +50,10 @@ def steps_of(comparison: Comparison, new: Side, options: Sequence[str] = ()) -> 
 
 
 def _before(kubectl: str, difference: Difference) -> Iterator[Step]:
-    """Yield the command without which the API server refuses a change, if there is one."""
+    """Yield the commands that must run before the apply. Yield nothing if the API server accepts the change.
+
+    Such a command deletes or patches the old object.
+    """
     document, why = difference.document, _first(difference)
     if _shares_selector(difference) and difference.old:
         yield _deletion(kubectl, difference.old)
@@ -93,7 +96,7 @@ def _places(documents: Sequence[Document], side: Side) -> Iterator[tuple[str, st
 
     Args:
         documents: Objects to apply.
-        side: New version, which states whether the objects come from a folder.
+        side: New version of all objects. If it comes from a folder, the paths are folders; otherwise, files.
     """
     places: dict[str, None] = {}
     for one in sorted(documents, key=lambda one: (_NEEDS_CRDS in one.file, one.file)):

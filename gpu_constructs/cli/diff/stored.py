@@ -39,7 +39,14 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 def mappings_at(holder: Any, path: str) -> Iterator[Object]:
-    """Yield each mapping at a dotted path of plain data. At a list, the path continues in each item."""
+    """Yield each mapping at a path of nested data.
+
+    If a key on the path has a list as its value, the path continues in each item.
+
+    Args:
+        holder: Mapping or list at which the path starts.
+        path: Keys with dots between them, such as ``spec.containers``.
+    """
     for one in holder if isinstance(holder, list) else [holder]:
         if isinstance(one, dict) and not path:
             yield one
@@ -49,10 +56,11 @@ def mappings_at(holder: Any, path: str) -> Iterator[Object]:
 
 
 def stored(manifest: Mapping[str, Any]) -> Object:
-    """Return a copy of an object in the form in which the API server stores it, without what the server adds alone.
+    """Return a copy of an object in the form in which the API server stores it, so that code can compare two objects.
 
-    The copy has the default values of built-in kinds, canonical quantities, and no status. Empty lists and values that
-    are null are absent, because they mean the same as a field that is not set.
+    The copy has the default values of built-in kinds and canonical quantities. It has no status and no other data that
+    only the server sets, such as ``uid``. Empty lists and null values are absent, because they mean the same as a field
+    that is not set.
     """
     made: Object = _without_nothing(copy.deepcopy(dict(manifest)))
     made.pop("status", None)
@@ -119,12 +127,14 @@ def _fill_pod(spec: Object, *, has_requests: bool) -> None:
 
 
 def overlaid(live: Any, given: Any, name: str = "") -> Any:
-    """Return what an apply makes of a live value: the given values win, and all others stay as they are.
+    """Return the value of a field in the cluster after ``kubectl apply``.
+
+    Mappings merge, and so do lists whose items have a key. Any other given value replaces the live value.
 
     Args:
         live: Value in the cluster.
         given: Value in the new object.
-        name: Name of the field, which determines how lists merge; empty for an object.
+        name: Name of the field, which determines the key of list items; empty for a whole object.
     """
     if isinstance(live, dict) and isinstance(given, dict):
         merged = {key: overlaid(live.get(key), one, key) for key, one in given.items()}

@@ -91,7 +91,10 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _looked(args: argparse.Namespace) -> tuple[Snapshot, Report, bool, Sequence[Broken]]:
-    """Return the state of the cluster, the report, whether it is complete, and the broken parts of the input."""
+    """Return four results: the state of the cluster, the report, a bool, and the broken parts of the input.
+
+    The bool is True if the command could read everything that a complete report needs.
+    """
     from gpu_constructs.cli.doctor import bundle, checking, live, output
     from gpu_constructs.cli.doctor.view import View
 

@@ -23,7 +23,7 @@ def read(path: str, namespace: str, plan: Plan | None) -> tuple[Snapshot, Sequen
     Args:
         path: Folder or file; ``-`` for standard input.
         namespace: Namespace of the workloads; empty for all.
-        plan: Plan to compare the cluster with; None without one.
+        plan: Expected content of the cluster, which the result contains for the checks; None if the user passes none.
 
     Raises:
         CommandError: The path does not exist, or contains nothing that the command can read.
@@ -45,7 +45,14 @@ def read(path: str, namespace: str, plan: Plan | None) -> tuple[Snapshot, Sequen
 
 
 def _stated(path: str, has: Collection[str]) -> dict[str, Any]:
-    """Return the description of a source that is no bundle. It lacks all kinds of which it contains no object."""
+    """Return an index, as in a bundle of ``doctor --bundle``, for another file or folder.
+
+    In the index, each kind without an object counts as not read.
+
+    Args:
+        path: Path of the file or folder.
+        has: Kinds of the objects in the file or folder, and ``logs`` if there are logs.
+    """
     unread = {one: _absent(path, one) for one in READABLE if one not in has}
     return {"where": path, "unread": unread, "partial": {}, "services": {}}
 
@@ -56,7 +63,11 @@ def _absent(path: str, name: str) -> str:
 
 
 def _index(folder: Path) -> dict[str, Any]:
-    """Return the description of a bundle that this command wrote; empty for another folder or a damaged file."""
+    """Return the index of a bundle, a folder that ``doctor --bundle`` wrote.
+
+    The index states the cluster, the kinds that the command could not read, and the services of Talos. Return an empty
+    dict if the folder is not a bundle, or if its index has an unknown form.
+    """
     try:
         read: Any = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -83,7 +94,7 @@ def _text(file: Path) -> str:
 
 
 def write(snapshot: Snapshot, folder: Path) -> None:
-    """Write a snapshot to an empty folder, which ``doctor --from`` reads.
+    """Write the state of a cluster to a new or empty folder. The user can pass this folder to ``doctor --from``.
 
     Raises:
         CommandError: The folder is not empty, or the operating system does not let the program write there.
@@ -121,9 +132,10 @@ def _write(file: Path, text: str) -> None:
 
 
 def read_plan(path: str) -> tuple[Plan, Sequence[documents.Broken]]:
-    """Return the plan in the folder of a cluster that ``synth`` wrote, and the parts that the command could not read.
+    """Return the plan (the expected content of a cluster), and the parts that the command could not read.
 
-    The function also reads the capacity plan in ``reports`` and the files in ``machine-config`` beside the folder.
+    The plan is a folder of manifests that ``synth`` wrote. The function also reads the capacity plan in ``reports`` and
+    the files in ``machine-config`` beside the folder.
 
     Raises:
         CommandError: The folder does not exist.
@@ -141,7 +153,10 @@ def read_plan(path: str) -> tuple[Plan, Sequence[documents.Broken]]:
 
 
 def _slots(manifests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the slots for each GPU, by resource. A device plugin counts if its only configuration is known."""
+    """Return the number of slots of each GPU, by name of the resource.
+
+    The function ignores device plugins with an unknown configuration, and those with several: each node selects one.
+    """
     from gpu_constructs.cli.seen import provided_by
 
     known = (one for one in provided_by(manifests) if len(one.gpu_offers) == 1)

@@ -21,14 +21,14 @@ _ESSENTIAL = ("nodes", "plugin", "resources", "scheduling")
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem that a check found.
+    """A problem that a check of the command ``doctor`` found.
 
     Attributes:
-        object: Kind, namespace and name of the object; empty if the problem concerns no object.
+        object: Kind, namespace and name of the object with the problem; empty if no single object has it.
         reason: Description of the problem, without a period at the end.
-        way_out: What the user can do; empty for the text in the table.
-        link: Page and section of the documentation; empty for the one in the table.
-        severity: Severity; empty for the one in the table.
+        way_out: Instruction that tells the user how to fix the problem. Empty: ``Row.way_out`` of the check applies.
+        link: Page and section of the documentation. Empty: ``Row.link`` of the check applies.
+        severity: Severity of the problem. Empty: ``Row.severity`` of the check applies.
     """
 
     object: str
@@ -64,12 +64,13 @@ class Result:
     """The result of a check.
 
     Attributes:
-        row: Row of the check.
-        status: Result. ``unread`` means that the command could not read what the check needs, ``blocked`` that a check
-            of a cause failed, and ``inapplicable`` that the cluster has nothing that the check concerns.
+        row: Row of the check in the table ``checks.yaml``.
+        status: ``ok``, ``warning`` or ``failed`` if the check ran. Otherwise: ``unread`` if the command could not read
+            what the check needs, ``blocked`` if an earlier check failed, and ``inapplicable`` if the check does not
+            apply to the cluster.
         problems: Problems that the check found.
-        because: Reason why the command did not look; empty if it did.
-        cause: ID of the failed check that blocks this one; empty if none does.
+        because: Reason why the check did not run; empty if it ran.
+        cause: ID of the failed check if the status is ``blocked``; otherwise empty.
     """
 
     row: Row
@@ -85,7 +86,7 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(function: Check) -> Check:
-    """Register the function of the check whose ID is its name with ``-`` for ``_``."""
+    """Register a function as a check. The ID of the check is the name of the function with ``-`` in place of ``_``."""
     CHECKS[function.__name__.replace("_", "-")] = function
     return function
 
@@ -157,7 +158,12 @@ def _by_log(row: Row, view: View) -> Iterator[Problem]:
 
 
 def shortened(text: str, most: int = 160) -> str:
-    """Return a text in one line, without a period at the end, and cut after some characters."""
+    """Return a text as one line without a period at the end.
+
+    Args:
+        text: Text.
+        most: Length after which the function cuts the text and adds an ellipsis.
+    """
     line = " ".join(text.split()).removesuffix(".")
     return line if len(line) <= most else f"{line[:most]}…"
 

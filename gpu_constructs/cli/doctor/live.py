@@ -33,13 +33,13 @@ class _Reading:
 
 
 def read(kubectl: Kubectl, namespace: str, plan: Plan | None, *, all_logs: bool) -> Snapshot:
-    """Return the state of a cluster. The function only reads.
+    """Return the state of a cluster. The function only reads from the cluster.
 
     Args:
         kubectl: Program with the options that select the cluster.
         namespace: Namespace of the workloads; empty for all.
-        plan: Plan to compare the cluster with; None without one.
-        all_logs: Whether to read the logs of all programs on GPU nodes, and not only of those that do not work.
+        plan: Expected content of the cluster, which the result contains for the checks; None if the user passes none.
+        all_logs: Whether to read the logs of all GPU programs. If False, read only those of programs that do not work.
 
     Raises:
         KubectlError: The cluster does not answer.
@@ -88,7 +88,16 @@ def _read_kind(kubectl: Kubectl, kind: str, resource: str, namespace: str, found
 
 
 def _get(kubectl: Kubectl, kind: str, resource: str, *arguments: str) -> list[Manifest]:
-    """Return the objects of a kind, cleaned. Of a definition of custom resources, the function keeps only the names."""
+    """Return the objects of a kind, without the data that the command does not need.
+
+    A custom resource definition keeps only its names and its API group.
+
+    Args:
+        kubectl: Program that reads the cluster.
+        kind: Kind of the objects.
+        resource: Name of the kind for kubectl, such as ``pods``.
+        arguments: Further arguments of kubectl, such as a namespace.
+    """
     items = json.loads(kubectl.run("get", resource, "--output=json", _TIMEOUT, *arguments)).get("items", [])
     if kind == "CustomResourceDefinition":
         items = [_names_of(one) for one in items]
@@ -125,13 +134,15 @@ def _read_config_maps(kubectl: Kubectl, view: View, found: _Reading) -> None:
 
 
 def _logs(kubectl: Kubectl, view: View, found: _Reading, *, all_logs: bool) -> dict[tuple[str, str], str]:
-    """Return the last lines of the logs of programs on GPU nodes, by namespace and name of the pod.
+    """Return the last log lines of GPU programs, such as device plugins, by pairs of namespace and pod name.
+
+    The result omits pods without log lines. If there are too many pods, it also omits some of them.
 
     Args:
         kubectl: Program that reads the cluster.
         view: Objects of the cluster.
-        found: Reading, to which the function adds the reason if it could not read a log.
-        all_logs: Whether to read the logs of all these programs, and not only of those that do not work.
+        found: Result of reading the cluster. If the function cannot read a log, it adds the reason.
+        all_logs: Whether to read the logs of all programs. If False, read only those of programs that do not work.
     """
     pods = [pod for pod in view.program_pods() if status(pod).get("containerStatuses") and spec(pod).get("nodeName")]
     chosen = sorted((pod for pod in pods if all_logs or view.is_suspicious(pod)), key=is_ready)
@@ -164,13 +175,13 @@ def _log(kubectl: Kubectl, pod: Manifest, found: _Reading) -> str:
 
 
 def _services(view: View, found: _Reading) -> dict[str, dict[str, str]]:
-    """Return the states of the services of Talos nodes. Without a configuration of talosctl, return none.
+    """Return the states of the services of Talos nodes as a nested dict: by node name, then by service name.
 
-    The result is a nested dict: by name of the node, then by name of the service.
+    The dict is empty if talosctl is not installed or has no configuration.
 
     Args:
         view: Objects of the cluster.
-        found: Reading, to which the function adds the reason if it could not read the services.
+        found: Result of reading the cluster. If the function cannot read services, it adds the reason.
     """
     config = os.environ.get("TALOSCONFIG") or str(Path.home() / ".talos" / "config")
     if shutil.which("talosctl") is None or not Path(config).is_file():

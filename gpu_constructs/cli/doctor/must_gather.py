@@ -65,7 +65,7 @@ def _described(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _sections(block: str) -> dict[str, list[str]]:
-    """Return the lines of each section of a description, by the title of the section."""
+    """Return the lines of each section in the output of ``kubectl describe node``, by the title of the section."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in block.splitlines():
@@ -112,7 +112,7 @@ def _taint(line: str) -> dict[str, str] | None:
 
 
 def logs_of(folder: Path) -> dict[tuple[str, str], str]:
-    """Return the logs of the operand pods, by namespace and pod."""
+    """Return the logs of the pods that the GPU Operator creates, by pairs of namespace and pod name."""
     namespace = _NAMESPACE.search(_text(folder / "gpu_operator_pod.yaml"))
     where, found = namespace[1] if namespace else "", dict[tuple[str, str], str]()
     for file in sorted(folder.glob(f"{_POD_LOG}*.log")):

@@ -20,7 +20,7 @@ _SERVICES = {"ext-nvidia-persistenced": "Running", "ext-nvidia-cdi-gen": "Finish
 
 @check
 def node_found(view: View) -> Iterator[Problem]:
-    """Yield a problem if no node has a GPU, and for each node of the plan that the cluster does not have."""
+    """Yield a problem if no node has a GPU, and for each node of the capacity plan that is not in the cluster."""
     if not view.gpu_nodes:
         yield Problem("", f"none of the {len(view.nodes)} nodes has a sign of an NVIDIA GPU")
     names = (one.get("title") for one in view.planned_nodes if one.get("count") == 1)
@@ -89,7 +89,7 @@ def features_of(view: View) -> Iterator[tuple[str, Manifest]]:
 
 @check
 def talos_modules(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU node whose NodeFeature lists loaded kernel modules without those of NVIDIA."""
+    """Yield a problem for each GPU node that has not loaded the NVIDIA kernel modules, according to its NodeFeature."""
     gpu_nodes = {metadata(node)["name"] for node in view.gpu_nodes}
     for node, feature in features_of(view):
         flags = ((spec(feature).get("features") or {}).get("flags") or {}).get("kernel.loadedmodule") or {}

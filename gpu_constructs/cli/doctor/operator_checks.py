@@ -40,7 +40,10 @@ def operator_release(view: View) -> Iterator[Problem]:
 
 @check
 def operator_nodes(view: View) -> Iterator[Problem]:
-    """Yield a problem if the GPU Operator finds no GPU node, and for each node whose label keeps its operands away."""
+    """Yield problems with the nodes on which the GPU Operator works.
+
+    There is a problem if the operator finds no GPU node, and for each GPU node whose label excludes all its pods.
+    """
     stated = ((policy, one) for policy in view.all("ClusterPolicy") for one in status(policy).get("conditions") or ())
     messages = ((policy, str(one.get("message"))) for policy, one in stated)
     yield from (
@@ -77,7 +80,11 @@ def _missing(wanted: Mapping[str, Any], has: Mapping[str, Any], path: str = "") 
 
 @check
 def operator_markers(view: View) -> Iterator[Problem]:
-    """Return a problem for each node on which the validator deletes the files that a bridge with markers writes."""
+    """Return a problem for each validator pod on a node where a validation bridge writes the marker files.
+
+    Up to Talos 1.12, a bridge can write the marker files, which state that a validation step passed. The validator
+    deletes these files if it runs on the same node.
+    """
     bridges = {spec(pod).get("nodeName") for pod in view.program_pods("validation bridge") if not _stages(pod)}
     beside = [pod for pod in view.program_pods("operator validator") if spec(pod).get("nodeName") in bridges]
     reason = "it runs beside a bridge with markers, whose files it deletes, on Node"
@@ -85,7 +92,7 @@ def operator_markers(view: View) -> Iterator[Problem]:
 
 
 def _stages(pod: Manifest) -> bool:
-    """Check whether a bridge copies the driver files, so that the validator writes the marker files."""
+    """Check whether a bridge copies the driver files. If it does, the validator writes the marker files."""
     return any(one.get("name") == "STAGE_DIR" for each in containers(spec(pod)) for one in each.get("env") or ())
 
 
@@ -108,7 +115,10 @@ def waits_in(pod: Manifest) -> tuple[str, str] | None:
 
 @check
 def operator_plugin(view: View) -> Iterator[Problem]:
-    """Yield a problem for each operand that waits for a marker file."""
+    """Yield a problem for each pod of the GPU Operator, except its validator, that waits for a marker file.
+
+    A marker file states that a step of the validation on the node passed. The validator or a bridge writes it.
+    """
     operands = (pod for pod in view.program_pods() if program_of(pod) != "operator validator")
     for pod, (at, name) in ((pod, one) for pod in operands if (one := waits_in(pod))):
         value = labels(view.node_of(pod) or {}).get(_VALIDATOR, "not set")

@@ -39,7 +39,7 @@ def nfd_labels(view: View) -> Iterator[Problem]:
 
 @check
 def gfd_labels(view: View) -> Iterator[Problem]:
-    """Return a problem for each node on which GPU Feature Discovery runs and the label of the product is missing."""
+    """Return a problem for each node with a ready pod of GPU Feature Discovery and without a label for the product."""
     pods = [pod for pod in view.program_pods("GPU Feature Discovery") if is_ready(pod)]
     running = ((pod, view.node_of(pod)) for pod in pods)
     reason = f"runs there, and the node has no label {_PRODUCT}"
@@ -81,7 +81,11 @@ def advertised(view: View) -> Iterator[Problem]:
 
 @check
 def unhealthy(view: View) -> Iterator[Problem]:
-    """Return a problem for each GPU resource of which a node offers less than it has."""
+    """Return a problem for each GPU resource of a node with unhealthy devices.
+
+    Devices are unhealthy if the node offers fewer than its capacity. The check skips resources of which a node offers
+    none.
+    """
     totals = ((node, *one) for node in view.gpu_nodes for one in gpus(status(node).get("capacity") or {}).items())
     return (
         Problem(title(node), f"{total - offered(node)[name]} of {total} {name} are unhealthy")

@@ -109,7 +109,7 @@ def plan_objects(view: View) -> Iterator[Problem]:
 
 @check
 def plan_immutable(view: View) -> Iterator[Problem]:
-    """Yield a problem for each object whose difference from the plan the API server refuses to apply."""
+    """Yield a problem for each object in the cluster with an immutable field that differs from the plan."""
     planned = ((one, view.find(one["kind"], key(one)[1], key(one)[0])) for one in view.planned_objects(*_IMMUTABLE))
     compared = [(one, live) for one, live in planned if live is not None]
     if not compared:

@@ -57,7 +57,7 @@ def lacks_pods(controller: Manifest) -> bool:
 
 
 def refusals(view: View, *, programs: bool) -> Iterator[tuple[Manifest, str]]:
-    """Yield pairs: an object that lacks pods, and the message of the API server that refused a pod.
+    """Yield pairs: an object that lacks pods, and the message by which the API server refused to create a pod for it.
 
     Args:
         view: Objects of the cluster.
@@ -113,7 +113,7 @@ def cause_of(view: View, pod: Manifest) -> tuple[str, str] | None:
 
 
 def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[str, str]:
-    """Return a pair for a pod that has no node yet: ID of the check that reports it, and cause.
+    """Return a pair for a pod that has no node yet: ID of the check that reports the pod, and cause.
 
     Args:
         view: Objects of the cluster. Labels, taints and free resources of the nodes explain most pods.
@@ -137,7 +137,15 @@ def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[st
 
 
 def _shortage(view: View, wanted: Mapping[str, int], nodes: Sequence[Manifest]) -> str:
-    """Return the reason why none of the nodes has the wanted resources free; empty if one has."""
+    """Return the reason why no node has enough free resources for a pod.
+
+    Return an empty text if, for each resource, some node has enough of it.
+
+    Args:
+        view: Objects of the cluster.
+        wanted: Amounts that the pod requests, by resource.
+        nodes: Nodes that accept the pod.
+    """
     for name, amount in wanted.items():
         offers = [(offered(node).get(name, 0), view.held.get((key(node)[1], name), 0)) for node in nodes]
         most = max((total - held for total, held in offers), default=0)
@@ -150,7 +158,10 @@ def _shortage(view: View, wanted: Mapping[str, int], nodes: Sequence[Manifest]) 
 
 @lru_cache(maxsize=1)
 def _causes(view: View) -> list[tuple[Manifest, tuple[str, str]]]:
-    """Return the workloads without a node, each with the ID of a check and the cause."""
+    """Return pairs for the pods of workloads that have no node: the pod, and the cause.
+
+    The cause is again a pair: ID of the check that reports it, and text.
+    """
     return [(pod, cause) for pod in view.workloads if (cause := cause_of(view, pod))]
 
 
@@ -179,7 +190,7 @@ def admission(view: View) -> Iterator[Problem]:
 
 
 def stopped(pod: Manifest) -> Iterator[tuple[str, str, str]]:
-    """Return triples for the containers of a pod that do not run as they must.
+    """Yield triples for the containers of a pod that wait or ended because of a known problem.
 
     A triple contains the ID of the check that reports the container, the name of the container, and a message.
     """

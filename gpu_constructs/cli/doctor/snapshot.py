@@ -48,8 +48,8 @@ class Snapshot:
     Attributes:
         where: Description of the source: a context and its server, or a path.
         objects: Objects by kind. A kind that the command could not read is absent.
-        unread: Reasons why a kind, ``logs`` or ``services`` is missing, by its name.
-        partial: Kinds of which the snapshot has only the objects of one namespace, with the reason.
+        unread: Reasons why data is missing, by name of the data: a kind, ``logs`` or ``services``.
+        partial: Reasons why the snapshot has only the objects of one namespace, by kind of these objects.
         logs: Logs of pods, by namespace and name of the pod.
         services: States of the services of Talos nodes, by node and service.
         namespace: Namespace to which the user limits the workloads; empty for all.
@@ -67,7 +67,11 @@ class Snapshot:
 
 
 def by_kind(manifests: Iterable[Manifest]) -> dict[str, list[Manifest]]:
-    """Return cleaned objects by kind, without Secrets. Of objects with the same name, the last one counts."""
+    """Return lists of objects by kind, without content that can be secret.
+
+    The lists contain no Secrets, and other objects as ``cleaned`` returns them. If several objects of a kind have the
+    same namespace and name, the list contains only the last one.
+    """
     found: dict[str, dict[tuple[str, str], Manifest]] = {}
     for manifest in manifests:
         if manifest["kind"] != "Secret":
@@ -78,7 +82,11 @@ def by_kind(manifests: Iterable[Manifest]) -> dict[str, list[Manifest]]:
 
 
 def cleaned(manifest: Manifest) -> Manifest:
-    """Return an object without values of environment variables, credentials, managed fields and applied copies."""
+    """Return an object without content that can be secret, and without content that the checks do not need.
+
+    The result lacks values of environment variables, credentials, ``managedFields``, and the annotation in which
+    ``kubectl apply`` keeps a copy of the object.
+    """
     made: dict[str, Any] = _clean(manifest)
     metadata = {key: value for key, value in made.get("metadata", {}).items() if key != "managedFields"}
     annotations = metadata.get("annotations")

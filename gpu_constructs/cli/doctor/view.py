@@ -152,10 +152,11 @@ def _shown(expression: Mapping[str, Any]) -> str:
 
 
 class View:
-    """A snapshot, and what follows from it.
+    """A snapshot of a cluster, with the data that checks derive from it.
 
     Attributes:
         snapshot: State of the cluster.
+        plan: Plan to compare the cluster with; None if the user passes none.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -250,7 +251,10 @@ class View:
 
     @cached_property
     def held(self) -> Mapping[tuple[str, str], int]:
-        """Amounts of GPU resources that pods hold, by node and resource."""
+        """Amounts of GPU resources that pods reserve, by node name and resource name.
+
+        The node name is empty for pods without a node.
+        """
         found: dict[tuple[str, str], int] = {}
         for pod in self.all("Pod"):
             is_over = status(pod).get("phase") in ("Succeeded", "Failed")
@@ -261,7 +265,7 @@ class View:
 
     @property
     def gpu_pods(self) -> list[Manifest]:
-        """Pods of the programs on GPU nodes, and pods that use GPUs."""
+        """Pods of the programs on GPU nodes, and all other pods that use GPUs."""
         return [*self.program_pods(), *self.workloads]
 
     def _is_ours(self, manifest: Manifest) -> bool:

@@ -30,7 +30,10 @@ _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 def explained(message: str) -> tuple[str, str]:
-    """Return what to do about a message of the container runtime, and its documentation; empty if not known."""
+    """Return two texts for an error message of the container runtime: the solution, and the page of the documentation.
+
+    Both texts are empty if the library does not know the message.
+    """
     row = next((row for pattern, row in _RUNTIME if pattern.search(message)), None)
     return (row["way_out"], f"docs/{row['link']}") if row else ("", "")
 
@@ -89,14 +92,17 @@ def workload_all(view: View) -> Iterator[Problem]:
 
 @check
 def workload_memory(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod that ran out of GPU memory, and for pods that the plan does not fit together."""
+    """Yield a problem for each pod that ran out of GPU memory, and for running pods that together can run out of it."""
     ended = (pod for pod in view.workloads if any(map(_MEMORY.search, _last_words(pod))))
     yield from (Problem(title(pod), "its last message says that CUDA is out of memory") for pod in ended)
     yield from _conflicts(view)
 
 
 def _conflicts(view: View) -> Iterator[Problem]:
-    """Yield a problem for each conflict of the plan whose pods all run."""
+    """Yield a problem for each group of running pods that together can use more memory than their device has.
+
+    The capacity plan shows these groups.
+    """
     report = view.plan.report if view.plan and view.plan.report else {}
     consumers = [(str(one.get("namespace", "")), str(one.get("name"))) for one in report.get("consumers", ())]
     running = [key(pod) for pod in view.workloads if status(pod).get("phase") == "Running"]

@@ -87,7 +87,17 @@ def explanations() -> dict[str, Explanation]:
 
 
 def _name_among(known: Mapping[str, Explanation], given: str) -> str:
-    """Return the name in ``known`` that the user means. Upper and lower case do not matter, and R7 means R07."""
+    """Return the name in ``known`` that the user means.
+
+    Upper and lower case are equal, and a rule needs no leading zero: ``r7`` stands for ``R07``.
+
+    Args:
+        known: Explanations by name. A name that ends with ``*`` stands for all names with the same start.
+        given: Name that the user typed.
+
+    Raises:
+        CommandError: ``known`` does not contain the name.
+    """
     wanted = re.sub(r"\Ar(?=\d\Z)", "r0", given.strip().lower())
     for name in known:
         if name.lower() == wanted:

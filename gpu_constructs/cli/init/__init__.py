@@ -116,7 +116,13 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _answer(question: _Question, given: str | None, asks: bool) -> str:
-    """Return the answer to a question: the option, or what the user types, or the default."""
+    """Return the answer to a question.
+
+    Args:
+        question: Question.
+        given: Value of the option on the command line; None if the user does not pass it. If set, it is the answer.
+        asks: Whether to ask the user on the terminal if ``given`` is None. If False, the answer is the default.
+    """
     if given is not None or not asks:
         return question.default if given is None else given
     try:

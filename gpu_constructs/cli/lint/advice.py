@@ -67,13 +67,13 @@ _PATTERNS: Sequence[tuple[str, str, str]] = (
 def claims_absence(message: str) -> bool:
     """Check whether a message states that an object or a program is not in the app.
 
-    Manifests can be a part of what a cluster runs, so such a problem is only a warning.
+    For such a problem, ``lint`` only warns, because the cluster can contain more than the manifests that it reads.
     """
     return "in this app" in message
 
 
 def for_manifests(message: str) -> str:
-    """Return a message of a check in the terms of manifests and of the options of ``lint``."""
+    """Return the message of a check with the terms of ``lint``: manifests and command-line options, not Python code."""
     if "External(" in message:
         message = re.sub(_EXTERNAL, _option, message)
     for words, replacement in _WORDS:
@@ -85,10 +85,12 @@ def for_manifests(message: str) -> str:
 
 
 def _option(match: re.Match[str]) -> str:
-    """Return the option ``--external`` of ``lint`` that replaces an instruction to pass ``External`` in a message.
+    """Return the option ``--external`` of ``lint``, as the replacement for advice in a message to pass ``External``.
+
+    If the advice contains no literal names, return it unchanged.
 
     Args:
-        match: Match of the instruction in the message.
+        match: Match of the advice in the message.
     """
     verb = "Pass" if match["verb"] == "D" else "pass"
     try:

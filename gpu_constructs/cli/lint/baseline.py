@@ -55,6 +55,11 @@ def write(path: Path, findings: Sequence[Finding]) -> None:
 
 
 def without_known(findings: Sequence[Finding], known: Sequence[Key]) -> tuple[list[Finding], list[Key]]:
-    """Return the findings that are not in a baseline, and the entries of the baseline that no longer occur."""
+    """Return two lists: the findings that are not in a baseline, and the entries of the baseline without a finding.
+
+    Args:
+        findings: Findings of the checks.
+        known: Entries of the baseline.
+    """
     found = {key_of(one) for one in findings}
     return [one for one in findings if key_of(one) not in set(known)], [one for one in known if one not in found]

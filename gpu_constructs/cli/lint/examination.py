@@ -30,7 +30,7 @@ class Examined:
         found: Findings for the report.
         failed: Sentences about the checks that could not run.
         pods: Number of pod specs with GPU requests.
-        gaps: Sentences about what the checks could not compare, and how the user can change this.
+        gaps: Keys that are sentences: what the checks could not compare, and how the user can change this.
     """
 
     found: list[findings.Finding] = field(default_factory=list)
@@ -60,7 +60,7 @@ def examine(
 
     Args:
         documents: Objects of the cluster.
-        declared: Declarations of the user, each with a name for messages.
+        declared: Pairs of a name for messages, and a declaration of the user about the cluster.
         inventory: GPU nodes of the cluster; None if the user does not declare them.
         ignore: Codes of findings to leave out.
         into: Result to which the function adds.
@@ -119,13 +119,13 @@ def _attempted(
 def _finding(
     code: str, one: Finding, documents: Sequence[Document], providers: Sequence[Document | str]
 ) -> findings.Finding:
-    """Return a problem that a check reports in the form that all commands print.
+    """Return a problem in the form that all commands print.
 
     Args:
-        code: Code of the check.
-        one: Problem.
+        code: Code of the check that reports the problem.
+        one: Problem in the form of the checks.
         documents: Objects that the check read.
-        providers: For each declaration that the check read, the object or the option that it comes from.
+        providers: Source of each declaration that the check read: an object, or the text of a command-line option.
     """
     subject: Document | str = ""
     if one.subject is not None:
@@ -147,7 +147,14 @@ def _finding(
 
 
 def _mention(one: Document | str, subject: Document | str) -> str:
-    """Return an object as a message mentions it: its name, or its place if the subject has the same name."""
+    """Return the text by which a message mentions an object or a declaration.
+
+    An object appears as its name. If the subject has the same name, the object appears as its file and line.
+
+    Args:
+        one: Object, or name of a declaration.
+        subject: Object or name of the declaration that the message is about.
+    """
     if isinstance(one, str):
         return f"the declaration {one}"
     return f"{one.file}:{one.line}" if isinstance(subject, Document) and subject.name == one.name else one.name

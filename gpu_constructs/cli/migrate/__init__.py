@@ -114,7 +114,14 @@ def migration_of(args: argparse.Namespace, *, is_strict: bool) -> Migration:
 
 
 def _version(chart: HelmChart, version: str | None, from_version: str | None) -> str:
-    """Return the release to install: the one of the user, the one that runs, or the newest."""
+    """Return the release to install.
+
+    Args:
+        chart: Helm chart that the command converts.
+        version: Release that the user chooses; None if the user chooses none. If set, it is the result.
+        from_version: Release that runs now; None if it is not known. It is the result if ``version`` is None and the
+            construct supports it. Otherwise, the result is the default release of the chart.
+    """
     chosen = version or from_version
     supported = chart.releases()
     bare = chosen and chosen.removeprefix("v")
@@ -179,7 +186,11 @@ def _existing(migration: Migration, keywords: Mapping[str, Any]) -> dict[str, li
 
 
 def _converted(migration: Migration) -> tuple[dict[str, Any], list[str]]:
-    """Return the keywords of the construct, and the warnings of the conversion."""
+    """Return the result of the conversion: keyword arguments of the construct by name, and warnings as sentences.
+
+    Raises:
+        CommandError: The library cannot convert a value. The message lists all such values.
+    """
     from gpu_constructs.migration.problems import WAY_OUT
 
     with warnings.catch_warnings(record=True) as caught:

@@ -105,11 +105,14 @@ class HelmChart:
         return changes + [_FACTS[name].format(old=one, new=other) for name, one, other in facts if one != other]
 
     def _facts(self, release: Version) -> Mapping[str, Any]:
-        """Return the row of a release in the table of releases. Return an empty mapping for an unknown release."""
+        """Return what the library knows about a release of the chart. The mapping is empty for an unknown release."""
         return next((row for row in versions.rows(self.table) if Version(row["version"]) == release), {})
 
     def defaults(self) -> dict[str, Any]:
-        """Return the defaults of the construct's keywords that are plain values, without an import of the construct."""
+        """Return the default of each keyword of the construct, by keyword.
+
+        The function reads the source of the construct and does not import it. It omits defaults that are not constants.
+        """
         *folders, module, name = self.construct.split(".")
         source = files.files("gpu_constructs").joinpath(*folders, f"{module}.py").read_text(encoding="utf-8")
         (constructor,) = (
@@ -193,7 +196,8 @@ def chart_of(name: str | None, file: str, values: Mapping[str, Any]) -> str:
 
     Args:
         name: Name that the user passes; None to find the chart that reads the most keys of the values.
-        file: Name of the values file. If several charts read as many keys, the one that the name contains counts.
+        file: Name of the values file. If several charts read the same number of keys, the chart counts whose name is a
+            part of the name of the file.
         values: Helm values.
 
     Raises:
@@ -213,7 +217,12 @@ def chart_of(name: str | None, file: str, values: Mapping[str, Any]) -> str:
 
 
 def _leaves(prefix: str, values: Mapping[Any, Any]) -> Iterator[str]:
-    """Yield the dotted paths of the values that are not mappings."""
+    """Yield the dotted path of each value that is not a mapping with content.
+
+    Args:
+        prefix: Start of all paths.
+        values: Nested mappings.
+    """
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from _leaves(f"{prefix}{key}.", value)

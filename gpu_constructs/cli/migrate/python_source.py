@@ -41,7 +41,11 @@ class Call:
         return f"{self.opening}{', '.join(f'{prefix}{member}' for prefix, member in self.members)}{self.closing}"
 
     def after(self, *first: str) -> Call:
-        """Return the same call with other positional arguments before its members."""
+        """Return the same call with more positional arguments before its members.
+
+        Args:
+            first: Source of the positional arguments.
+        """
         return replace(self, members=[*(("", one) for one in first), *self.members])
 
     def laid_out(self, indent: int = 0, taken: int = 0) -> str:

@@ -102,9 +102,10 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def situation_of(args: argparse.Namespace) -> tuple[documents.Documents, Situation, list[str]]:
-    """Return three results: the documents of the user, the input of the plan that they describe, and remarks.
+    """Return three results: the documents in the files, the input of the plan, and remarks about the inventory.
 
-    The input consists of the Kubernetes objects, what they declare about the cluster, and the nodes of the inventory.
+    The input consists of the Kubernetes objects, the declarations of their effects on the cluster, and the nodes of the
+    inventory.
 
     Args:
         args: Arguments of the command, with the attributes ``paths`` and ``inventory``.
@@ -121,10 +122,10 @@ def situation_of(args: argparse.Namespace) -> tuple[documents.Documents, Situati
 
 
 def planned(situation: Situation) -> tuple[Facts, Plan]:
-    """Return two results for objects and nodes: the data that checks read from the objects, and the capacity plan.
+    """Return a pair: the ``Facts`` that the library derives from the objects, and the capacity plan.
 
     Args:
-        situation: Kubernetes objects, what they declare about the cluster, and the nodes of the inventory.
+        situation: Input of the plan: Kubernetes objects, declarations of their effects on the cluster, and GPU nodes.
     """
     facts = Facts(situation.manifests, situation.provided, situation.inventory)
     return facts, plan(facts, situation.inventory)
@@ -167,8 +168,8 @@ def _findings(
 
     Args:
         made: Plan.
-        facts: Facts about the objects, which tell the object of a workload.
-        objects: Documents in the files, which tell the file and the line of an object.
+        facts: Facts about the objects. They contain the index of the manifest for each object.
+        objects: Documents in the files. They contain the file and the line of each object.
         situation: Input of the plan: objects and nodes.
     """
     # A change of the copies can leave out an autoscaler, so that the manifests differ from the documents in number.

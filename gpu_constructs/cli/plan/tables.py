@@ -62,9 +62,9 @@ def changes(before: PlanData, after: PlanData) -> Rows:
 
 
 def _facts(plan: PlanData) -> Iterator[tuple[str, str]]:
-    """Yield pairs of a subject and a text, such as the name of a workload and ``fits: 2 pods``.
+    """Yield the rows of a plan that a comparison of two plans shows, as pairs of a subject and a text.
 
-    ``changes`` compares the texts of two plans by subject.
+    For example, the subject is the name of a workload, and the text is ``fits: 2 pods``.
     """
     for each in plan.consumers:
         pods = words.counted(each.placed + each.waiting, "pod")

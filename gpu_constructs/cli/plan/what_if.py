@@ -82,7 +82,16 @@ def changed(situation: Situation, change: str) -> Situation:
 
 
 def _nodes(inventory: GpuInventory, change: str, name: str) -> GpuInventory:
-    """Return an inventory with one node more (``add-node``) or less of the pool with the given name."""
+    """Return an inventory with one node more or one node fewer.
+
+    Args:
+        inventory: GPU nodes.
+        change: ``add-node`` to add a node, or ``drain`` to remove one.
+        name: Name of the node, or of the pool that contains it.
+
+    Raises:
+        GpuConstructsError: The inventory does not contain the name, or would have no GPU node left.
+    """
     if name not in (known := [node.name for node in inventory.nodes]):
         raise GpuConstructsError(
             f"{change} must name a node or a pool of the inventory, got {name!r}{did_you_mean(name, known)}. "
@@ -99,7 +108,16 @@ def _nodes(inventory: GpuInventory, change: str, name: str) -> GpuInventory:
 
 
 def _copies(manifests: Sequence[Mapping[str, Any]], named: str, number: int) -> list[Mapping[str, Any]]:
-    """Return manifests in which one object has another number of copies, such as replicas. Omit its autoscalers."""
+    """Return manifests in which one object has another number of pods. Omit the autoscalers of this object.
+
+    Args:
+        manifests: Kubernetes objects as plain data.
+        named: Object to change, as ``Kind/namespace/name``.
+        number: Number of pods.
+
+    Raises:
+        GpuConstructsError: The manifests do not contain the object, or its kind states no number of pods.
+    """
     kind, namespace, name = named.split("/")
     if kind not in _COPIES:
         raise GpuConstructsError(
@@ -125,7 +143,16 @@ def _copies(manifests: Sequence[Mapping[str, Any]], named: str, number: int) -> 
 
 
 def _shared(situation: Situation, resource: str | None, number: int) -> Situation:
-    """Return objects and nodes in which the device plugin advertises another number of slots for each device."""
+    """Return the input of a plan in which the device plugin advertises another number of slots for each device.
+
+    Args:
+        situation: Input of the plan: objects and nodes.
+        resource: Resource of the slots. None: the only shared resource, or ``nvidia.com/gpu`` if pods share none.
+        number: Number of slots for each device.
+
+    Raises:
+        GpuConstructsError: The nodes do not have the resource, or ``resource`` is None and pods share several.
+    """
     offers = [offer for one in situation.provided for offer in one.gpu_offers]
     used = [one.sharing for one in offers] + [one.sharing for one in situation.inventory.nodes if one.sharing]
     shared = sorted({name for one in used for name in one.resources})

@@ -33,7 +33,10 @@ _WORDS: tuple[tuple[str, str], ...] = (
 
 
 def for_manifests(text: str) -> str:
-    """Return a text of a plan in the terms of manifests and inventories, without control characters."""
+    """Return a text of a plan with the terms of ``plan``: manifests and inventories, not Python code.
+
+    The result contains no control characters.
+    """
     for pattern, replacement in _WORDS:
         text = re.sub(pattern, replacement, text)
     return words.readable(text)

@@ -29,7 +29,7 @@ def provided_by(manifests: Sequence[Mapping[str, Any]]) -> list[Provided]:
 
 
 def effects(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[int, Provided]]:
-    """Return what manifests change in the cluster, as pairs: index of a manifest, and declaration of its effects.
+    """Return pairs: the index of a manifest, and a declaration of what this manifest changes in the cluster.
 
     Args:
         manifests: Kubernetes objects as plain data.
@@ -58,5 +58,8 @@ def _effects(objects: Sequence[Mapping[str, Any]], files: Files) -> Iterator[tup
 
 
 def _neutral(provided: Provided) -> Provided:
-    """Return a declaration without what plain manifests cannot show: the platform, and advice that depends on it."""
+    """Return a declaration without the content that plain manifests cannot show.
+
+    This content is the platform, and the advice that depends on the platform.
+    """
     return replace(provided, platform=None, needs={}, refuses={}, unwanted_node_labels={}, driver_install_dir=None)

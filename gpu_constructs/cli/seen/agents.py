@@ -58,10 +58,10 @@ def provided(manifest: Manifest, files: Files) -> Iterator[Provided]:
 
 
 def _effect_of(container: Manifest) -> Provided | _Effect | None:
-    """Return a declaration of what the program in a container changes in the cluster, or a function that returns it.
+    """Return a declaration of what the program in a container changes in the cluster.
 
-    The arguments of the function are the container, its DaemonSet and the ConfigMaps. Return None if the library does
-    not know the program.
+    If the declaration depends on the manifests, return a function that creates it instead. The arguments of this
+    function are the container, its DaemonSet and the ConfigMaps. Return None if the library does not know the program.
     """
     if _POWER_SCRIPT in words_of(container):
         return _power

@@ -46,11 +46,16 @@ class Files:
         return next((one for one in same if name_of(one) == name), None)
 
     def of_map(self, namespace: str, name: object) -> Texts | None:
-        """Return the texts of a ConfigMap. Return None if the ConfigMap is not among the manifests."""
+        """Return the texts of a ConfigMap by key.
+
+        Return None if the manifests do not contain the ConfigMap.
+        """
         return self._maps.get((namespace, str(name)))
 
     def folder(self, path: str, container: Manifest, pod: Manifest, namespace: str) -> Texts | None:
-        """Return the files in a folder of a container. Return None if they are not in a ConfigMap among the manifests.
+        """Return the texts of the files in a folder that a container mounts, by name of the file.
+
+        Return None if the folder does not come from a ConfigMap among the manifests.
 
         Args:
             path: Path of the folder in the container.
@@ -70,7 +75,9 @@ class Files:
         return {name: texts[key] for name, key in chosen.items() if key in texts}
 
     def text(self, path: str, container: Manifest, pod: Manifest, namespace: str) -> str | None:
-        """Return the text of a file of a container. Return None if it is not in a ConfigMap among the manifests.
+        """Return the text of a file that a container mounts.
+
+        Return None if the file does not come from a ConfigMap among the manifests.
 
         Args:
             path: Path of the file in the container.
@@ -98,10 +105,10 @@ def loaded(text: str | None) -> Mapping[str, Any] | None:
 
 
 def settings(container: Manifest) -> dict[str, str | None]:
-    """Return the variables of a container and its flags, which take precedence, by name of the variable.
+    """Return the values of the environment variables and flags of a container, by name of the variable.
 
-    A flag such as ``--mig-strategy`` has the name ``MIG_STRATEGY``. The value is None if the manifest does not contain
-    it, for example because it comes from a Secret.
+    A flag such as ``--mig-strategy`` overrides the variable ``MIG_STRATEGY``, and has this name in the result. A value
+    is None if the manifest does not contain it, for example because it comes from a Secret.
     """
     variables = {str(one.get("name")): one.get("value") for one in members(container.get("env"))}
     unknown = {str(one.get("name")) for one in members(container.get("env")) if one.get("valueFrom")}

@@ -67,7 +67,12 @@ def of_releases(manifest: Manifest, files: Files) -> Iterator[Provided]:
 
 
 def _is_among(release: Release, files: Files) -> bool:
-    """Check whether the manifests also contain objects that the release created, as in a dump of a cluster."""
+    """Check whether the manifests also contain objects that a Helm release created, as a dump of a cluster does.
+
+    Args:
+        release: Helm release.
+        files: All manifests.
+    """
     told = [annotations_of(one) for one in files.objects]
     made_by = {(one.get("meta.helm.sh/release-namespace"), one.get("meta.helm.sh/release-name")) for one in told}
     tracked = {str(one.get("argocd.argoproj.io/tracking-id")).partition(":")[0] for one in told}
@@ -75,7 +80,10 @@ def _is_among(release: Release, files: Files) -> bool:
 
 
 def _namespaces(manifest: Manifest) -> tuple[str, ...]:
-    """Return the namespaces that exist because of a HelmRelease or an Application: its own, and one that it creates."""
+    """Return the namespaces that exist because of a HelmRelease or an Application.
+
+    The first one is the namespace of the object. The target namespace follows if the object creates it.
+    """
     spec = at(manifest, "spec")
     target = spec.get("targetNamespace") or at(spec, "destination").get("namespace")
     options = at(spec, "syncPolicy").get("syncOptions")

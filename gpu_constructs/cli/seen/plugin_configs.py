@@ -27,12 +27,14 @@ _Row = TypeVar("_Row")
 
 
 def configs_of(texts: Mapping[str, str], default: str | None, strategy: str | None = None) -> Configs | None:
-    """Return the configurations in files. Return None if the library does not know how the plugin reads them.
+    """Return the configurations that the plugin reads from files.
+
+    Return None if the library does not know how the plugin reads one of the files.
 
     Args:
-        texts: Texts of the files by name.
-        default: Name of the configuration for nodes without a label. With None, it is the file ``default``, otherwise
-            the only file, otherwise a configuration without settings.
+        texts: Contents of the files by name.
+        default: Name of the configuration for nodes without a label. None: the file ``default``. If it does not exist,
+            the only file, and with several files a configuration without settings.
         strategy: MIG strategy that a variable or a flag sets, which overrides the files. None: the files decide.
     """
     read = {name: config_of(text, strategy) for name, text in texts.items()}
@@ -50,7 +52,7 @@ def configs_of(texts: Mapping[str, str], default: str | None, strategy: str | No
 def config_of(text: str, strategy: str | None = None) -> PluginConfig | None:
     """Return the configuration in a file, without the keys that the plugin ignores.
 
-    Return None if the plugin would reject the file, or if the library does not know how it reads the file.
+    Return None if the plugin would reject the file, or if the library does not know how the plugin reads it.
 
     Args:
         text: Text of the file; empty for a plugin without a file.
@@ -69,10 +71,10 @@ def config_of(text: str, strategy: str | None = None) -> PluginConfig | None:
 
 
 def _decides(path: str) -> bool:
-    """Check whether a key that has a problem affects what nodes advertise.
+    """Check whether a problem with a key of the configuration file can change the resources that nodes advertise.
 
     Args:
-        path: Path of the key. If it is a sentence about the whole file, the function returns True.
+        path: Path of the key. For a sentence about the whole file, the result is True.
     """
     is_ignored = path.rpartition(".")[2] in _IGNORED_KEYS
     is_other = path.startswith(("resources", "imex", "flags")) and not path.endswith("migStrategy") and " " not in path
@@ -130,10 +132,11 @@ def of_configs(
 def _served(
     given: Mapping[str, str | None], container: Manifest, pod: Manifest, namespace: str, files: Files
 ) -> Configs | None:
-    """Return the configurations that a device plugin reads. Return None if they are not among the manifests.
+    """Return the configurations that a device plugin reads. Return None if the manifests do not contain them.
 
     Args:
-        given: Flags and variables of the container, by name of the variable.
+        given: Values of the flags and variables of the container, by name of the variable. A value that the manifests
+            do not contain is None.
         container: Container of the plugin.
         pod: Pod spec.
         namespace: Namespace of the pod.
@@ -152,14 +155,20 @@ def _served(
 
 
 def release_of(image: object) -> DevicePluginRelease:
-    """Return what the library knows about the release of a device plugin, such as its version.
+    """Return the facts of the library about the release of a device plugin, such as its version.
 
-    Return the newest release if the library does not know the one of the image.
+    The release is the tag of the image. If the library does not know this release, return the default release.
     """
     version = str(image or "").partition("@")[0].rpartition(":")[2]
     return of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
 
 
 def of_version(releases: Mapping[str, _Row], version: object, default: str) -> _Row:
-    """Return the row of a release in a table, or the row of the default release if the table has no such row."""
+    """Return the row of a release in a table. If the table has no such row, return the row of the default release.
+
+    Args:
+        releases: Rows of the table by release.
+        version: Release, with or without the prefix ``v``.
+        default: Default release.
+    """
     return releases.get(str(version).removeprefix("v"), releases[default])

@@ -80,5 +80,10 @@ def namespace_selector(
 
 
 def pods(*operations: str, resource: str = "pods") -> dict[str, Any]:
-    """Return the entry of ``resourceRules`` that matches the given operations on pods or on a subresource of pods."""
+    """Return an entry of ``resourceRules`` of an admission policy that matches operations on pods.
+
+    Args:
+        operations: Operations, such as ``CREATE``.
+        resource: ``pods``, or a subresource, such as ``pods/ephemeralcontainers``.
+    """
     return {"apiGroups": [""], "apiVersions": ["v1"], "operations": list(operations), "resources": [resource]}

@@ -66,8 +66,8 @@ class GpuRuntimeInjection(GpuObject):
             excluded_namespaces: Namespaces in which the policy does not apply. By default those of the system and of
                 the device plugin, whose pods set these fields themselves.
             flavor: ``kubernetes`` needs Kubernetes 1.36. ``kyverno`` needs Kyverno 1.17 in the cluster and supports
-                older releases of Kubernetes. It emits a MutatingPolicy of Kyverno, which takes the same expressions,
-                because Kyverno deprecates its ClusterPolicy.
+                older releases of Kubernetes. With ``kyverno``, the construct emits a MutatingPolicy with the same
+                expressions, and not a ClusterPolicy, because Kyverno deprecates that kind.
             failure_policy: Treatment of a GPU pod if the policy fails: ``Fail`` rejects the pod, and ``Ignore`` admits
                 it unchanged. None, the default, is ``Fail`` for the flavor ``kubernetes``, because a pod would
                 otherwise silently run without its GPU. For ``kyverno`` it is ``Ignore``. ``Fail`` would block all
