@@ -11,6 +11,7 @@ import sarif
 
 import app_tables
 import documents
+import tables
 from dist import ROOT
 from gpu_constructs.checks.cluster_checks import CHECKS, check
 from gpu_constructs.checks.rules.table import CODES, RuleSettings
@@ -74,13 +75,11 @@ def test_the_advice_of_a_check_names_the_options_of_lint(says, becomes):
 
 
 def test_no_advice_speaks_of_constructs():
-    rows = [
-        row for rule in app_tables.table(f"{ROOT}/tests/checks/x", "rules").values() for row in rule.get("broken", ())
-    ]
+    rows = [row for rule in tables.beside(f"{ROOT}/tests/checks/x", "rules").values() for row in rule.get("broken", ())]
     for name in ("apps", "references", "amounts", "quotas"):
         rows += [
             row
-            for part in app_tables.table(f"{ROOT}/tests/checks/x", name).values()
+            for part in tables.beside(f"{ROOT}/tests/checks/x", name).values()
             if isinstance(part, list)
             for row in part
         ]

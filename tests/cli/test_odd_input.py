@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import app_tables
 import dist
+import tables
 from depth import at_depth
 from gpu_constructs.cli.exits import Exit
 from gpu_constructs.cli.main import main
@@ -62,7 +63,7 @@ def sources():
     for file in sorted(dist.DIST.rglob("*.k8s.yaml")):
         found += [one for one in yaml.load_all(file.read_text(encoding="utf-8"), _LOADER) if one]
     for name in ("rules", "apps", "references", "quotas"):
-        for part in app_tables.table(f"{dist.ROOT}/tests/checks/x", name).values():
+        for part in tables.beside(f"{dist.ROOT}/tests/checks/x", name).values():
             rows = part.get("broken", ()) if isinstance(part, dict) else part
             found += [one for row in rows if "objects" in row for one in app_tables.objects(row["objects"])]
     return [one for one in found if isinstance(one, dict)]

@@ -160,7 +160,7 @@ def test_conditions_are_stated_and_do_not_fail(folder: Path, capsys: pytest.Capt
     assert plan() == 0
     shown = capsys.readouterr().out
     assert "note plan-unchecked: " in shown
-    assert "It fits, if its scheduler mine places its pods where" in " ".join(shown.split())
+    assert "It fits, if the scheduler mine places the pods where" in " ".join(shown.split())
 
 
 def test_reports_go_to_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

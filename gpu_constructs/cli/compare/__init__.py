@@ -25,7 +25,6 @@ from gpu_constructs.kube.tables import table
 from gpu_constructs.records import replace
 
 EXAMPLES = """\
-  helm template nvdp nvdp/nvidia-device-plugin -n gpu -f values.yaml >rendered.yaml
   gpu-constructs compare values.yaml rendered.yaml
   gpu-constructs compare values.yaml rendered.yaml --from-version 0.14.5"""
 _LONGEST = 120
