@@ -26,7 +26,7 @@ _BRANCHES = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.compr
 Functions = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def sources(folder: str, *, without: str) -> dict[str, str]:
+def sources(folder: str, *, without: str = "-") -> dict[str, str]:
     """The Python files of a folder, by their path."""
     paths = sorted((ROOT / folder).rglob("*.py"))
     named = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
@@ -85,6 +85,7 @@ def cases() -> int:
 def figures() -> tuple[dict[str, int], list[str]]:
     """Each figure, and the names of what is too long or has too many paths."""
     library = sources(PACKAGE, without=f"{PACKAGE}/cli/")
+    commands = sources(f"{PACKAGE}/cli")
     modules = {path: ast.parse(text) for path, text in library.items()}
     long = [path for path, text in library.items() if len(text.splitlines()) > LONGEST_MODULE]
     complex_ = [
@@ -97,14 +98,18 @@ def figures() -> tuple[dict[str, int], list[str]]:
     options = pods.ProgramOptions.__annotations__.keys()
     return {
         "statements in gpu_constructs": sum(map(statements, modules.values())),
+        "statements in gpu_constructs.cli": sum(statements(ast.parse(text)) for text in commands.values()),
         f"modules over {LONGEST_MODULE} lines": len(long),
         f"functions over complexity {MOST_PATHS}": len(complex_),
         "declarations of options of pods": sum(name in options for names in constructors for name in names),
         "keywords of the longest constructor": max(map(len, constructors)),
         "circles of imports": len(circles()),
         "lines of tests and their helpers": sum(
-            len(text.splitlines()) for text in sources("tests", without="tests/e2e/").values()
+            len(text.splitlines())
+            for path, text in sources("tests", without="tests/e2e/").items()
+            if not path.startswith("tests/cli/")
         ),
+        "lines of tests of the command line": sum(len(text.splitlines()) for text in sources("tests/cli").values()),
         "cases of the README's test command": cases(),
     }, [*long, *complex_]
 
