@@ -211,7 +211,7 @@ class Demand:
 
     @property
     def most_for_each_board(self) -> Fraction:
-        """Number of pods on each board, if all pods spread evenly over the boards."""
+        """Number of pods for each board if all pods spread evenly over the boards, as a fraction."""
         return self._spread(self.consumer.pods)
 
     @property

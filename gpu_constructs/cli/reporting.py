@@ -21,7 +21,7 @@ def add_format(
     Args:
         parser: Parser of the command.
         formats: Formats that the command can write; by default all formats.
-        files: Further formats that the command can write to a file, which ``Report.files`` contains; none by default.
+        files: Further formats that the command writes only to a file. ``Report.files`` has their text.
     """
     parser.add_argument("--format", choices=formats, default="text", help="format of the output (default: text)")
     parser.add_argument(

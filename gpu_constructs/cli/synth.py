@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Run the app, or a copy of it, and print which files differ.
+    """Run the app, and print which of its files changed. With ``--check``, run a copy, and print which files are stale.
 
     Raises:
         CommandError: There is no app, or it fails.

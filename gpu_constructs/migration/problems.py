@@ -166,9 +166,9 @@ class Problems:
         warn(f"{self._at(path.removeprefix(self._section))}{self._as_given(message)}")
 
     def _as_given(self, message: str) -> str:
-        """Return a message in which keys do not start with the section that ``below`` sets.
+        """Return a message whose keys do not begin with the section that the method ``below`` sets.
 
-        For example, the text ``'nfd.master`` becomes ``'master`` for the section ``nfd``.
+        For example, ``'nfd.master'`` becomes ``'master'`` for the section ``nfd``.
         """
         return message.replace(f"values.{self._section}", "values.").replace(f"'{self._section}", "'")
 

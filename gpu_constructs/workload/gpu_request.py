@@ -115,7 +115,7 @@ class GpuRequest(fields.Options):
                 "DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and request 1"
             )
         fields.whole_number(
-            "request.count", self.count, minimum=1, way_out="Remove the request for a pod without a GPU"
+            "request.count", self.count, minimum=1, way_out="If the pod needs no GPU, remove the request"
         )
         super().__post_init__()
         if self.resource is not None:

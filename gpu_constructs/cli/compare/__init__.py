@@ -188,8 +188,8 @@ def _moved(
 ) -> tuple[Deviation, bool] | None:
     """Return the deviation for a setting that this library moves from an environment variable to a configuration file.
 
-    The result is a pair: the deviation, and False, because the explanation depends on further conditions. Return None
-    for other fields.
+    The result is a pair: the deviation, and whether it always explains the difference. The second member is False here,
+    because the command does not compare the configuration file. Return None for other fields.
 
     Args:
         chart: Name of the chart.

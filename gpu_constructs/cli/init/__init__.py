@@ -79,7 +79,7 @@ _QUESTIONS = (
     _Question("platform", "talos", f"platform of the nodes: {', '.join(platforms.NAMES)}", _platform),
     _Question("gpu", "RTX 4090", "board of the nodes, as nvidia-smi prints it", _gpu),
     _Question("nodes", "1", "number of GPU nodes", _number("nodes", 1000)),
-    _Question("share", "4", "number of pods that share a GPU; 1 for none", _number("share", 100)),
+    _Question("share", "4", "number of pods that share a GPU; 1 means no sharing", _number("share", 100)),
 )
 
 

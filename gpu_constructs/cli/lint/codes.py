@@ -27,7 +27,7 @@ class Code:
 
     Attributes:
         title: Statement that is true if the manifests have no finding with this code.
-        reason: Sentences about the problem; empty for a rule.
+        reason: Sentences about the problem. Empty for a GPU rule, which the documentation explains.
         link: Page and section of the documentation.
     """
 

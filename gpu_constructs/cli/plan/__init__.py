@@ -67,8 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=form,
         help="also plan with a change, and show the difference; you can repeat the option. A change is "
-        "replicas=NUMBER of slots for each GPU, replicas=RESOURCE:NUMBER, KIND/NAMESPACE/NAME.replicas=NUMBER, "
-        "add-node=NODE or drain=NODE",
+        "one of: replicas=NUMBER (slots of each GPU), replicas=RESOURCE:NUMBER, KIND/NAMESPACE/NAME.replicas=NUMBER, "
+        "add-node=NODE, drain=NODE",
     )
     reporting.add_format(parser, files=_FILES)
     reporting.add_fail_on(parser)

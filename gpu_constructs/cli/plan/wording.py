@@ -33,7 +33,9 @@ _WORDS: tuple[tuple[str, str], ...] = (
 
 
 def for_manifests(text: str) -> str:
-    """Return a text of a plan with the terms of ``plan``: manifests and inventories, not Python code.
+    """Reword a text of a capacity plan for users of the command, and return it.
+
+    The result speaks of manifests and inventories instead of Python code.
 
     The result contains no control characters.
     """
