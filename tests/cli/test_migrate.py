@@ -20,7 +20,7 @@ from gpu_constructs.errors import GpuConstructsError
 from tables import cases
 
 CASES = Path(__file__).parents[1] / "migration" / "cases"
-EVERY = 40
+EVERY = 100
 """The tests of the README's command run one case of so many. The slow tests run one of four."""
 
 

@@ -102,7 +102,7 @@ def mutated(seed):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@at_depth(500, quick=40)
+@at_depth(500, quick=12)
 @given(seed=st.integers(0, 10**9))
 def test_odd_manifests_never_end_a_command_with_a_traceback(tmp_path, command, seed):
     path = tmp_path / "odd.yaml"
