@@ -47,7 +47,8 @@ class ValuesFile(dict[str, Any]):
             GpuConstructsError: The file does not exist, is not YAML, or does not contain a mapping.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            # The first line of `helm get values` is a heading.
+            text = Path(path).read_text(encoding="utf-8").replace("USER-SUPPLIED VALUES:\n", "#\n", 1)
             nodes = list(yaml.compose_all(text, Loader=_Loader))
             values = _Loader("").construct_document(nodes[0]) if nodes else None
             lines = dict(_lines("", nodes[0])) if nodes else {}

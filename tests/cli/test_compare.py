@@ -98,3 +98,10 @@ def test_a_broken_document_is_named_and_the_status_says_so(
     manifests.write_text(yaml.dump_all(ours) + "---\na: [\n")
     assert main(["compare", str(values), str(manifests)]) == 3
     assert "rendered.yaml:" in capsys.readouterr().err
+
+
+def test_a_chart_that_stays_a_helm_release_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text("driver: {enabled: false}\n")
+    assert main(["compare", str(values), str(values), "--chart", "gpu-operator"]) == 2
+    assert "the chart must be one of nvidia-device-plugin, dcgm-exporter" in capsys.readouterr().err

@@ -49,6 +49,10 @@ def run(args: argparse.Namespace) -> Exit:
     args.release_name = args.release_name or _most_common(_instances(rendered.manifests))
     args.namespace = args.namespace or _most_common(one["metadata"].get("namespace") for one in rendered.manifests)
     migration = migrate.migration_of(args, is_strict=False)
+    if migration.chart not in ANCHORS:
+        raise CommandError(
+            f"the chart must be one of {', '.join(ANCHORS)}, got {migration.chart}. Read its diff instead"
+        )
     text, notes = migrate.program(migration)
     found = list(_differences(migration.chart, rendered.objects, emitted(text)))
     explained = [one for one in found if one.severity == "note"]
@@ -62,18 +66,30 @@ def run(args: argparse.Namespace) -> Exit:
     )
     changes = [Finding("", "note", "", note.removesuffix("."), args.values) for note in notes]
     shown = [*changes, *others, *(explained if args.all else possible)]
-    return finish(args, Report("compare", list(_explained_once(shown)), summary), rendered.broken)
+    listed = shown if args.all else list(_explained_once(shown))
+    return finish(args, Report("compare", listed, summary), rendered.broken)
 
 
 def _explained_once(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the findings, sorted by file, line and object.
 
-    If several findings have the same code, only the first keeps its explanation and link.
+    If several findings have the same code, only the first keeps its explanation and link. An object has one finding for
+    each code, which states the number of its other fields.
     """
-    seen: set[str] = set()
-    for one in sorted(findings, key=lambda one: (one.file, one.line, one.object)):
-        yield replace(one, way_out="", link="") if one.code in seen and one.code else one
-        seen.add(one.code)
+    ordered = sorted(findings, key=lambda one: (one.file, one.line, one.object))
+    counts = Counter((one.object, one.code) for one in ordered)
+    codes: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    for one in ordered:
+        key = (one.object, one.code)
+        if one.code and key in seen:
+            continue
+        more = f"; {counts[key] - 1} more fields with this explanation" if one.code and counts[key] > 1 else ""
+        is_known = bool(one.code) and one.code in codes
+        explained = replace(one, way_out="", link="") if is_known else one
+        yield replace(explained, reason=f"{one.reason}{more}")
+        codes.add(one.code)
+        seen.add(key)
 
 
 def _instances(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
@@ -109,7 +125,8 @@ def emitted(text: str) -> list[documents.Document]:
         if done.returncode:
             problem = done.stderr.strip() or f"exit status {done.returncode}"
             raise CommandError(f"the values cannot become manifests: {problem}", Exit.COULD_NOT_LOOK)
-        return list(documents.read([folder]).objects)
+        # The program removes its files before the user reads the report.
+        return [replace(one, file="", line=0) for one in documents.read([folder]).objects]
 
 
 def _differences(
@@ -136,7 +153,7 @@ def _differences(
         found = []
         for path in dict.fromkeys((*fields[0], *fields[1])):
             old, new = (side.get(path, ABSENT) for side in fields)
-            if not _is_equal(path, old, new):
+            if str(old) != str(new):
                 fit = explanation(deviations, role, kind, path, old, new) or _moved(chart, deviations, role, path)
                 found.append((f"{show(path)}: chart {_short(old)}, here {_short(new)}", fit))
         if None in pair:
@@ -171,18 +188,6 @@ class _Roles(Names):
         return self._files.get(config_map, ())
 
 
-def _is_equal(path: Sequence[str], old: Any, new: Any) -> bool:
-    """Check whether two values of a field mean the same. The function compares files in a ConfigMap as YAML."""
-    if str(old) == str(new):
-        return True
-    if path[0] != "data" or not isinstance(old, str) or not isinstance(new, str):
-        return False
-    try:
-        return bool(yaml.safe_load(old) == yaml.safe_load(new))
-    except yaml.YAMLError:
-        return False
-
-
 def _moved(
     chart: str, deviations: Sequence[Deviation], role: str, path: Sequence[str]
 ) -> tuple[Deviation, bool] | None:
@@ -197,15 +202,30 @@ def _moved(
         role: Function of the object in the chart, such as ``plugin``.
         path: Path of the field that differs.
     """
-    moved: Mapping[str, Any] = table(__package__, "roles.yaml")["settings"].get(chart, {})
-    if role in moved.get("of", ()) and path[-2:-1] == ("env",) and path[-1].strip("[]") in moved["env"]:
-        return next((one, False) for one in deviations if one.number == moved["number"])
+    for moved in table(__package__, "roles.yaml")["settings"].get(chart, ()):
+        if role in moved["of"] and path[-2:-1] == ("env",) and path[-1].strip("[]") in moved["env"]:
+            return next((one, False) for one in deviations if one.number == moved["number"])
     return None
 
 
 def _plain(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without its ``apiVersion``."""
-    return {key: value for key, value in manifest.items() if key != "apiVersion"}
+    """Return an object without its API version, and with the YAML files of a ConfigMap as mappings.
+
+    The names of these files are in brackets, as in the patterns of deviations.
+    """
+    made = {key: value for key, value in manifest.items() if key != "apiVersion"}
+    if manifest["kind"] == "ConfigMap" and isinstance(manifest.get("data"), Mapping):
+        made["data"] = {f"[{key}]": _parsed(value) for key, value in manifest["data"].items()}
+    return made
+
+
+def _parsed(text: Any) -> Any:
+    """Return the mapping in a YAML text. Return any other value unchanged."""
+    try:
+        content = yaml.safe_load(text) if isinstance(text, str) else None
+    except yaml.YAMLError:
+        return text
+    return content if isinstance(content, Mapping) else text
 
 
 def _by_role(chart: str, objects: Sequence[documents.Document]) -> dict[tuple[str, str], documents.Document]:

@@ -72,7 +72,11 @@ def add_release(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from-version", metavar="X.Y.Z", help="release of the chart that runs now")
     parser.add_argument("--version", metavar="X.Y.Z", help="release to install (default: --from-version or the newest)")
     parser.add_argument("--release-name", metavar="NAME", help="name of the Helm release (default: name of the chart)")
-    parser.add_argument("--namespace", metavar="NAME", help="namespace of the Helm release")
+    parser.add_argument(
+        "--namespace",
+        metavar="NAME",
+        help="namespace of the Helm release (default: that of the construct, such as nvidia-gpu-operator)",
+    )
     parser.add_argument("--platform", default="kubernetes", metavar="PLATFORM", help="kubernetes or talos:1.13")
 
 
@@ -83,7 +87,8 @@ def run(args: argparse.Namespace) -> Exit:
         sys.stdout.write(text)
         return Exit.FOUND if notes else Exit.NOTHING
     try:
-        Path(args.output).write_text(text, encoding="utf-8")
+        with Path(args.output).open("x", encoding="utf-8") as file:
+            file.write(text)
     except OSError as error:
         raise CommandError(f"cannot write {args.output}: {error.strerror}. Pass another file") from None
     for note in notes:
@@ -121,12 +126,17 @@ def _version(chart: HelmChart, version: str | None, from_version: str | None) ->
         version: Release that the user chooses; None if the user chooses none. If set, it is the result.
         from_version: Release that runs now; None if it is not known. It is the result if ``version`` is None and the
             construct supports it. Otherwise, the result is the default release of the chart.
+
+    Raises:
+        CommandError: The construct does not support ``version``.
     """
     chosen = version or from_version
     supported = chart.releases()
     bare = chosen and chosen.removeprefix("v")
     if version is None and bare not in supported:
         return chart.default_version
+    if bare not in supported:
+        raise CommandError(f"--version must be one of {', '.join(supported)}, got {version!r}. Pass one of them")
     return str(bare)
 
 

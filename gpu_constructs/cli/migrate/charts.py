@@ -210,6 +210,8 @@ def chart_of(name: str | None, file: str, values: Mapping[str, Any]) -> str:
         return name
     fits = {chart: one.known(values) for chart, one in CHARTS.items()}
     best = [chart for chart, number in fits.items() if number == max(fits.values())]
+    if not fits[best[0]]:
+        raise CommandError("the values have no key of a chart that the command knows. Pass the chart with --chart")
     named = [chart for chart in best if chart in file]
     if len(named or best) > 1:
         raise CommandError(f"the values fit several charts: {', '.join(best)}. Pass one with --chart")
