@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gpu_constructs.cli.exits import CommandError, Exit
@@ -50,10 +51,15 @@ class Kubectl:
         """Return the kubectl for the options of a command.
 
         Raises:
-            KubectlError: The program kubectl is not installed.
+            KubectlError: The program kubectl is not installed, or the kubeconfig does not exist.
         """
         if shutil.which("kubectl") is None:
             raise KubectlError("kubectl must be on the PATH, and it is not. Install kubectl, or name files instead")
+        if args.kubeconfig and not Path(args.kubeconfig).exists():
+            reason = (
+                f"--kubeconfig must name a file that exists, got {args.kubeconfig!r}. Correct the path, or remove the "
+            )
+            raise KubectlError(f"{reason}option and use --context. The command doctor can also read a copy with --from")
         return cls(args.context, args.kubeconfig)
 
     @property

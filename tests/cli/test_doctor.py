@@ -18,6 +18,7 @@ from gpu_constructs.cli.main import main
 
 HERE = Path(__file__).with_name("doctor")
 CASES = tables.read(HERE / "cases.yaml")
+IDLE = tables.read(HERE / "idle.yaml")
 NOT_OK = ("failed", "warning")
 
 
@@ -90,6 +91,14 @@ def test_a_fault_fails_its_check_and_no_check_of_a_cause(case, looked):
     assert not_ok[:1] == [case["fails"]], report["findings"]
     assert case.get("says", "") in report["findings"][0]["reason"]
     assert status == 1
+
+
+@pytest.mark.parametrize("case", IDLE, ids=lambda case: " ".join(filter(None, (case["because"], case.get("about")))))
+def test_a_check_without_an_object_to_look_at_does_not_pass(case, looked):
+    checks = {one["id"]: one for one in looked(case)[1]["checks"]}
+    assert {name: checks[name].get("because") for name in case["silent"]} == dict.fromkeys(
+        case["silent"], case["because"]
+    )
 
 
 @pytest.mark.parametrize("base", ["healthy", "operator", "dra"])
@@ -249,6 +258,13 @@ def test_a_kind_without_rights_is_not_looked_at(live, capsys, denied, options, s
     (live[1] / f"{denied}.denied").touch()
     assert main(["doctor", *options]) == status
     assert says in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.usefixtures("live")
+def test_a_kubeconfig_that_does_not_exist_is_named_with_a_way_out(capsys):
+    assert main(["doctor", "--kubeconfig=/nope"]) == 3
+    printed = capsys.readouterr().err
+    assert all(word in printed for word in ("'/nope'", "--context", "--from"))
 
 
 def test_waiting_ends_when_no_check_fails(live, capsys, monkeypatch):

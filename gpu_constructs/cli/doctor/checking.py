@@ -118,8 +118,9 @@ def _result(row: Row, view: View, before: Sequence[Result]) -> Result:
     if because := _unread(row, view):
         return Result(row, "unread", because=because)
     try:
-        if row.condition and not CONDITIONS[row.condition].holds(view):
-            return Result(row, "inapplicable", because=CONDITIONS[row.condition].because)
+        conditions = (CONDITIONS[name] for name in row.condition.split())
+        if unmet := next((one for one in conditions if not one.holds(view)), None):
+            return Result(row, "inapplicable", because=unmet.because)
         causes = (one for one in before if one.row.id in row.after or one.row.category in row.after)
         if cause := next((one.cause or one.row.id for one in causes if one.status in ("failed", "blocked")), ""):
             return Result(row, "blocked", because=f"{cause} failed", cause=cause)

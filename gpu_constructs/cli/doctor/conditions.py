@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gpu_constructs.cli.doctor.view import View, metadata, spec
+from gpu_constructs.cli.doctor.view import View, asked, container_states, key, metadata, spec, status
 
 EXPORTERS = ("DCGM exporter", "nvidia_gpu_exporter")
 
@@ -28,10 +28,45 @@ def is_of_the_operator(release: Mapping[str, object]) -> bool:
     return "gpu-operator" in (chart, metadata(release).get("name"))
 
 
+def _has_started(view: View, pod: Mapping[str, Any]) -> bool:
+    """Check whether a container of a pod has started, so that it could fail, or write a log."""
+    has_ended = any("exitCode" in state for _, state in container_states(pod))
+    return status(pod).get("phase") == "Running" or has_ended or key(pod) in view.snapshot.logs
+
+
+def _some_started(*programs: str) -> Callable[[View], bool]:
+    return lambda view: any(_has_started(view, pod) for pod in view.program_pods(*programs))
+
+
+def _runs(view: View, pod: Mapping[str, Any]) -> bool:
+    """Check whether a pod has started and has not succeeded."""
+    return _has_started(view, pod) and status(pod).get("phase") != "Succeeded"
+
+
 CONDITIONS: Mapping[str, Condition] = {
     "talos": Condition("no GPU node runs Talos", lambda view: bool(view.talos)),
     "features": Condition("the cluster has no NodeFeature", lambda view: bool(view.all("NodeFeature"))),
     "programs": Condition("the cluster runs none of the GPU programs", lambda view: bool(view.programs())),
+    "pods": Condition("no pod of the GPU programs exists", lambda view: bool(view.program_pods())),
+    "logs": Condition("no pod of the GPU programs has started", _some_started()),
+    "plugin-pods": Condition("no pod of the device plugin has started", _some_started("device plugin")),
+    "validator": Condition(
+        "no pod of the validator exists", lambda view: bool(view.program_pods("operator validator"))
+    ),
+    "workloads": Condition(
+        "the command finds no GPU workload",
+        lambda view: bool(view.workloads) or any(True for _ in view.controllers(programs=False)),
+    ),
+    "workload-pods": Condition("the command finds no GPU pod", lambda view: bool(view.workloads)),
+    "on-nodes": Condition(
+        "no GPU pod has a node", lambda view: any(spec(pod).get("nodeName") for pod in view.gpu_pods)
+    ),
+    "placed": Condition("no GPU pod has a node", lambda view: any(spec(pod).get("nodeName") for pod in view.workloads)),
+    "running": Condition("no GPU pod runs", lambda view: any(_runs(view, pod) for pod in view.workloads)),
+    "holding": Condition(
+        "no pod that runs requests a GPU",
+        lambda view: any(asked(spec(pod)) and status(pod).get("phase") == "Running" for pod in view.workloads),
+    ),
     "policy": Condition("the cluster has no ClusterPolicy", lambda view: bool(view.all("ClusterPolicy"))),
     "release": Condition(
         "no HelmRelease installs the GPU Operator", lambda view: any(map(is_of_the_operator, view.all("HelmRelease")))
@@ -45,7 +80,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "dra": Condition("the cluster has no DRA driver", lambda view: bool(view.programs("DRA driver"))),
     "claims": Condition("the cluster has no resource claim", lambda view: bool(view.all("ResourceClaim"))),
     "classes": Condition("no RuntimeClass has an NVIDIA handler", lambda view: bool(view.gpu_classes)),
-    "power": Condition("PowerLimit does not run", lambda view: bool(view.programs("PowerLimit"))),
+    "power": Condition("no pod of PowerLimit exists", lambda view: bool(view.program_pods("PowerLimit"))),
     "exporter": Condition("the cluster has no exporter of GPU metrics", lambda view: bool(view.programs(*EXPORTERS))),
     "plan": Condition("the option --plan is not set", lambda view: view.plan is not None),
     "plan-file": Condition(

@@ -208,9 +208,10 @@ def exporter_pods(view: View) -> Iterator[Problem]:
     there = {spec(pod).get("nodeName") for pod in pods}
     bare = [node for node in view.gpu_nodes if metadata(node)["name"] not in there]
     daemonsets = (one for one in view.programs(*EXPORTERS) if one["kind"] == "DaemonSet")
-    for one, node in ((one, node) for one in daemonsets for node in bare):
-        if reason := _absence(one, node):
-            yield Problem(title(one), f"it does not run on {title(node)}: {reason}")
+    absent = [(one, node, reason) for one in daemonsets for node in bare if (reason := _absence(one, node))]
+    if not pods and not absent:
+        raise NotLookedError("no pod of the exporter exists")
+    yield from (Problem(title(one), f"it does not run on {title(node)}: {reason}") for one, node, reason in absent)
 
 
 @check
