@@ -125,6 +125,19 @@ def test_an_object_with_a_new_name_replaces_the_old_one(tmp_path, capsys):
     assert commands[-1] == "kubectl delete configmap config-0123456789 --namespace changes"
 
 
+@pytest.mark.parametrize("row", _tables("plugins"))
+def test_the_old_device_plugin_goes_before_the_new_one_comes(row, tmp_path, capsys):
+    folders = []
+    for side in ("old", "new"):
+        agents = [changed(TABLE["objects"]["daemonset"], agent) for agent in row[side]]
+        folders.append(Path(written(tmp_path / side / "a.yaml", TABLE["objects"]["role"], *agents)).parent)
+    _, result = said(capsys, *folders)
+    steps = {one["command"].split()[1]: one["comment"] for one in result["steps"]}
+    assert list(steps) == row["order"]
+    is_first = row["order"][0] == "delete"
+    assert ("Running GPU pods keep their devices, but no new pod gets one" in steps["delete"]) == is_first
+
+
 def test_an_object_in_another_file_is_no_difference(tmp_path, capsys):
     written(tmp_path / "old" / "a.yaml", TABLE["objects"]["role"])
     written(tmp_path / "new" / "b.yaml", TABLE["objects"]["role"])
