@@ -227,6 +227,19 @@ def test_the_plan_names_the_slots_and_the_pods_that_no_longer_fit(tmp_path, caps
     assert "1 of 2 pods stay Pending (before: 0)" in texts
 
 
+def test_a_created_object_states_that_rights_grow_as_a_changed_one_does(tmp_path, capsys):
+    config, role = TABLE["objects"]["configmap"], changed(TABLE["objects"]["role"], {"rules.0.verbs": ["get", "list"]})
+    role = changed(role, {"rules": [*role["rules"], {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]})
+    files = [written(tmp_path / "old.yaml", config), written(tmp_path / "new.yaml", config, role)]
+    _, result = said(capsys, *files)
+    number = sum(one["code"] == "broadening" for one in result["findings"])
+    assert number == 2
+    assert result["summary"] == f"1 created; consequences: {number} broadening"
+    for name in ("text", "markdown"):
+        main(["diff", *files, "--format", name])
+        assert "created; broadening: may get, list pods" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["text", "json"])
 @pytest.mark.parametrize("given", ["folder", "stdin", "broken"])
 def test_an_empty_new_version_deletes_nothing(given, name, tmp_path, capsys, monkeypatch):
