@@ -1,5 +1,6 @@
 """What ``gpu-constructs diff`` says about changes of manifests."""
 
+import io
 import json
 import os
 import random
@@ -59,7 +60,8 @@ def _object(row):
 def test_rights_that_grow_or_shrink_are_named(row, tmp_path, capsys):
     old, folders = _object(row), [tmp_path / "old", tmp_path / "new"]
     written(folders[0] / "a.yaml", old)
-    folders[1].mkdir()
+    written(folders[0] / "b.yaml", TABLE["objects"]["configmap"])
+    written(folders[1] / "b.yaml", TABLE["objects"]["configmap"])
     if "change" in row:
         written(folders[1] / "a.yaml", changed(old, row["change"]))
     for before, after, ways in ((*folders, ("broadens", "narrows")), (*reversed(folders), ("narrows", "broadens"))):
@@ -92,7 +94,7 @@ def test_pods_that_read_changed_configuration_are_named(row, tmp_path, capsys):
 @pytest.mark.parametrize("row", _tables("nodes"))
 def test_files_that_no_apply_reads_have_their_own_commands(row, tmp_path, capsys):
     for side in ("old", "new"):
-        (tmp_path / side).mkdir()
+        written(tmp_path / side / "a.yaml", TABLE["objects"]["role"])
         if side in row:
             file = tmp_path / side / row["file"]
             file.parent.mkdir(parents=True)
@@ -121,6 +123,19 @@ def test_an_object_with_a_new_name_replaces_the_old_one(tmp_path, capsys):
     commands = [one["command"] for one in result["steps"]]
     assert commands[0] == "kubectl delete deployment.apps web --namespace changes"
     assert commands[-1] == "kubectl delete configmap config-0123456789 --namespace changes"
+
+
+@pytest.mark.parametrize("row", _tables("plugins"))
+def test_the_old_device_plugin_goes_before_the_new_one_comes(row, tmp_path, capsys):
+    folders = []
+    for side in ("old", "new"):
+        agents = [changed(TABLE["objects"]["daemonset"], agent) for agent in row[side]]
+        folders.append(Path(written(tmp_path / side / "a.yaml", TABLE["objects"]["role"], *agents)).parent)
+    _, result = said(capsys, *folders)
+    steps = {one["command"].split()[1]: one["comment"] for one in result["steps"]}
+    assert list(steps) == row["order"]
+    is_first = row["order"][0] == "delete"
+    assert ("Running GPU pods keep their devices, but no new pod gets one" in steps["delete"]) == is_first
 
 
 def test_an_object_in_another_file_is_no_difference(tmp_path, capsys):
@@ -212,7 +227,55 @@ def test_the_plan_names_the_slots_and_the_pods_that_no_longer_fit(tmp_path, caps
     assert "1 of 2 pods stay Pending (before: 0)" in texts
 
 
-@pytest.mark.parametrize("paths", [[], ["a"], ["a", "b", "c"], ["--git", "HEAD", "a", "b"], ["--cluster"]])
+def test_a_created_object_states_that_rights_grow_as_a_changed_one_does(tmp_path, capsys):
+    config, role = TABLE["objects"]["configmap"], changed(TABLE["objects"]["role"], {"rules.0.verbs": ["get", "list"]})
+    role = changed(role, {"rules": [*role["rules"], {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]})
+    files = [written(tmp_path / "old.yaml", config), written(tmp_path / "new.yaml", config, role)]
+    _, result = said(capsys, *files)
+    number = sum(one["code"] == "broadening" for one in result["findings"])
+    assert number == 2
+    assert result["summary"] == f"1 created; consequences: {number} broadening"
+    for name in ("text", "markdown"):
+        main(["diff", *files, "--format", name])
+        assert "created; broadening: may get, list pods" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["text", "json"])
+@pytest.mark.parametrize("given", ["folder", "stdin", "broken"])
+def test_an_empty_new_version_deletes_nothing(given, name, tmp_path, capsys, monkeypatch):
+    old, new = written(tmp_path / "old.yaml", TABLE["objects"]["daemonset"]), str(tmp_path / "new")
+    (tmp_path / "new").mkdir()
+    if given != "folder":
+        text = b"" if given == "stdin" else b"Error: no chart"
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        new = "-"
+    assert main(["diff", old, new, "--format", name]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"found no Kubernetes objects in {new}" in err
+    if given == "folder":
+        assert main(["diff", new, old]) == 1
+        assert "+ DaemonSet changes/agent" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("revisions", ["HEAD", "HEAD~1..HEAD"])
+def test_an_empty_folder_in_git_deletes_nothing(revisions, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _git(tmp_path, "init", "-b", "main")
+    file = Path(written(tmp_path / "dist" / "a.yaml", TABLE["objects"]["configmap"]))
+    for number in range(2):
+        _git(tmp_path, "add", ".")
+        _git(tmp_path, "commit", "-m", str(number))
+        file.unlink(missing_ok=True)
+        (tmp_path / "dist" / "README.md").write_text("empty")
+        if revisions == "HEAD":
+            break
+    assert main(["diff", "--git", revisions]) == 3
+    where = "dist" if revisions == "HEAD" else "HEAD:dist"
+    assert f"found no Kubernetes objects in {where}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("paths", [[], ["a"], ["a", "b", "c"], ["-", "-"], ["--git", "HEAD", "a", "b"], ["--cluster"]])
 def test_wrong_arguments_end_the_command(paths, capsys, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda _: "kubectl")
     assert main(["diff", *paths]) == 2

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpu_constructs.cli.diff.model import Side, Sides
-from gpu_constructs.cli.diff.sources import side_of
+from gpu_constructs.cli.diff.sources import not_empty, side_of
 from gpu_constructs.cli.diff.stored import overlaid
 from gpu_constructs.cli.documents import Broken, Document
 from gpu_constructs.cli.kubectl import Kubectl, KubectlError
@@ -35,9 +35,10 @@ def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
         folder: Folder or file with the new objects.
 
     Raises:
+        CommandError: The folder has no objects.
         KubectlError: The cluster does not answer.
     """
-    side, broken = side_of(folder)
+    side, broken = not_empty(folder, *side_of(folder))
     given = side.objects
     where = kubectl.where()
     running, errors = _each(kubectl, _GET, given)

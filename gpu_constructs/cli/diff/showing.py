@@ -36,15 +36,17 @@ _MOST_LINES, _MOST_FIELDS = 8, 12
 
 
 def headline(difference: Difference) -> str:
-    """Return the most important consequence of a difference as one line."""
-    texts = [one.text for one in difference.effects]
+    """Return the most important consequence of a difference as one line, with its topic if the text needs it."""
+    first = next(iter(difference.effects), None)
+    text = "" if first is None else first.text if first.topic in _PLAIN else f"{first.topic}: {first.text}"
     words = {"created": "created", "removed": "removed, which no apply does", "moved": "no change"}
     default = words.get(difference.action, "no pod restarts")
     if difference.action == "moved" and difference.old and difference.new:
         return f"moves from {difference.old.file} to {difference.new.file}: no change"
     if difference.action in ("created", "removed"):
-        return ": ".join([default, *texts[:1]])
-    return texts[0] if texts else default
+        separator = ": " if first and first.topic in _PLAIN else "; "
+        return separator.join(filter(None, [default, text]))
+    return text or default
 
 
 def details(change: Change, is_secret: bool) -> list[str]:
@@ -117,9 +119,7 @@ def as_text(comparison: Comparison, steps: Sequence[Step], summary: str, how: st
 def _lines(difference: Difference) -> Iterator[str]:
     mark, effects = _MARKS[difference.action], difference.effects
     yield f"{terminal.painted(mark, _COLORS[mark])} {terminal.painted(difference.document.name, 'bold')}"
-    first = headline(difference)
-    is_labelled = effects and effects[0].text == first and effects[0].topic not in _PLAIN
-    text = terminal.wrapped(f"{effects[0].topic}: {first}" if is_labelled else first, indent=4)
+    text = terminal.wrapped(headline(difference), indent=4)
     body = _body(effects[1:], difference.changes, difference.kind == "Secret")
     yield from _painted([(text, _URGENT.get(effects[0].topic) if effects else None), *body])
 
@@ -216,9 +216,7 @@ def summary_of(comparison: Comparison) -> str:
     parts = [f"{count} {action}" for action, count in actions.items()]
     if comparison.files:
         parts.append(f"{len(comparison.files)} files for nodes or Helm changed")
-    topics = Counter(topic for one in comparison.differences for topic in {effect.topic for effect in one.effects})
-    topics.update(effect.topic for one in comparison.files for effect in one.effects)
-    topics.update(effect.topic for effect in comparison.effects)
+    topics = Counter(effect.topic for effect in comparison.all_effects)
     counted = [f"{topics[one]} {one}" for one in _SEVERITIES if topics[one]]
     if counted:
         parts = [*filter(None, [", ".join(parts)]), f"consequences: {', '.join(counted)}"]

@@ -20,8 +20,14 @@ _WAY_OUT = "Pass a commit, a branch or a tag, and a folder that it contains"
 
 
 def of_paths(old: str, new: str) -> Sides:
-    """Return the old and the new version to compare, each read from a folder or a file."""
-    (before, unread), (after, also) = side_of(old), side_of(new)
+    """Return the old and the new version to compare, each read from a folder or a file.
+
+    Raises:
+        CommandError: One of them is not readable, both are the standard input, or the new version has no objects.
+    """
+    if old == new == STDIN:
+        raise CommandError(f"PATH must be {STDIN} at most once, got {STDIN} for OLD and NEW. Name a folder or a file")
+    (before, unread), (after, also) = side_of(old), not_empty(new, *side_of(new))
     return Sides(before, after, [*unread, *also])
 
 
@@ -31,13 +37,33 @@ def of_git(revisions: str, folder: str) -> Sides:
     Args:
         revisions: Revision, or two revisions with ``..`` between them.
         folder: Folder of the working tree.
+
+    Raises:
+        CommandError: One of the versions is not readable, or the new version has no objects.
     """
     first, separator, second = revisions.partition("..")
-    (before, unread), (after, also) = (
-        committed(first or "HEAD", folder),
-        committed(second or "HEAD", folder) if separator else side_of(folder),
-    )
+    before, unread = committed(first or "HEAD", folder)
+    after, also = not_empty(folder, *(committed(second or "HEAD", folder) if separator else side_of(folder)))
     return Sides(before, after, [*unread, *also])
+
+
+def not_empty(path: str, side: Side, broken: list[Broken]) -> tuple[Side, list[Broken]]:
+    """Return a new version and its unreadable parts if the version has an object, or a file for nodes or for Helm.
+
+    A version with neither is the output of a program that failed. It never means the deletion of all objects.
+
+    Args:
+        path: Folder or file of the version, for the message.
+        side: New version.
+        broken: Parts of it that are not readable.
+
+    Raises:
+        CommandError: The version is empty.
+    """
+    if not side.objects and not side.texts:
+        why = broken[0] if broken else "Name a folder or a file with manifests"
+        raise CommandError(f"found no Kubernetes objects in {side.root or path}. {why}", Exit.COULD_NOT_LOOK)
+    return side, broken
 
 
 def side_of(path: str, shown: str = "") -> tuple[Side, list[Broken]]:

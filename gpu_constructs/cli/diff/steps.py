@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
+from gpu_constructs.cli import seen
 from gpu_constructs.cli.diff.analysis import Comparison
 from gpu_constructs.cli.diff.immutable import effect_of_deletion
 from gpu_constructs.cli.diff.model import Difference, Side
@@ -13,6 +15,7 @@ from gpu_constructs.kube import kinds
 from gpu_constructs.records import dataclass
 
 _NEEDS_CRDS = "needs-crds"
+_NO_NEW_GPU = "Running GPU pods keep their devices, but no new pod gets one until the new device plugin runs"
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,21 @@ def steps_of(comparison: Comparison, new: Side, options: Sequence[str] = ()) -> 
     kubectl = " ".join(["kubectl", *options])
     found = comparison.differences
     applied = [one.new for one in found if one.new and one.action in ("created", "changed", "replaced")]
-    steps = [step for one in found for step in _before(kubectl, one)]
+    gone = [one for one in found if one.action in ("removed", "replaced")]
+    plugins = [one for one in gone if one.old and one.kind == "DaemonSet" and _has_plugin([one.old.manifest])]
+    plugins = plugins if plugins and _has_plugin(new.manifests()) else []
+    # Two device plugins on a node replace each other's devices, so the old one goes first.
+    steps = [_deletion(kubectl, one.old, more=_NO_NEW_GPU) for one in plugins if one.old]
+    steps += [step for one in found if one not in plugins for step in _before(kubectl, one)]
     steps += [Step(f"{kubectl} apply --server-side -f {place}", note) for place, note in _places(applied, new)]
     steps += [Step(step) for file in comparison.files for step in file.steps]
-    gone = [one for one in found if one.action in ("removed", "replaced") and not _shares_selector(one)]
-    return [*steps, *(_deletion(kubectl, one.old) for one in reversed(gone) if one.old)]
+    last = [one for one in reversed(gone) if one not in plugins and not _shares_selector(one)]
+    return [*steps, *(_deletion(kubectl, one.old) for one in last if one.old)]
+
+
+def _has_plugin(manifests: Sequence[Mapping[str, Any]]) -> bool:
+    """Check whether objects run a device plugin, directly or through an operator."""
+    return any("device-plugin" in one.components for one in seen.provided_by(manifests))
 
 
 def _before(kubectl: str, difference: Difference) -> Iterator[Step]:
@@ -76,8 +89,15 @@ def _shares_selector(difference: Difference) -> bool:
     return difference.action == "replaced" and "same selector" in _first(difference)
 
 
-def _deletion(kubectl: str, document: Document, why: str = "") -> Step:
-    """Return the command that deletes an object, with a warning about what it stops."""
+def _deletion(kubectl: str, document: Document, why: str = "", more: str = "") -> Step:
+    """Return the command that deletes an object, with a warning about what it stops.
+
+    Args:
+        kubectl: Command line of kubectl.
+        document: Object.
+        why: Consequence that needs the deletion; empty if the object only disappears.
+        more: Sentence that follows the warning; empty for none.
+    """
     group, kind, namespace, name = kinds.identity_of(document.manifest)
     resource = f"{kind.lower()}{f'.{group}' if group else ''}"
     comment = effect_of_deletion(kind)
@@ -85,7 +105,8 @@ def _deletion(kubectl: str, document: Document, why: str = "") -> Step:
     orphan = " --cascade=orphan" if kind == "StatefulSet" and why and ".selector" not in why else ""
     if orphan:
         comment = "keeps the pods running. The new StatefulSet adopts them"
-    return Step(f"{kubectl} delete {resource} {name}{inside}{orphan}", f"Warning: this {comment}" if comment else "")
+    warning = ". ".join(filter(None, [f"Warning: this {comment}" if comment else "", more]))
+    return Step(f"{kubectl} delete {resource} {name}{inside}{orphan}", warning)
 
 
 def _places(documents: Sequence[Document], side: Side) -> Iterator[tuple[str, str]]:
