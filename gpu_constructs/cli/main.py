@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 
+from gpu_constructs.cli import terminal
 from gpu_constructs.cli.exits import CommandError, Exit
 from gpu_constructs.errors import GpuConstructsError
 
@@ -62,7 +63,10 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(
-            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+            name,
+            help=summary,
+            description=terminal.wrapped(summary),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if chosen in (None, name):
             module = _module(name)

@@ -19,7 +19,7 @@ from gpu_constructs.cli.exits import CommandError, Exit
 
 EXAMPLES = """\
   gpu-constructs init my-cluster
-  gpu-constructs init my-cluster --platform talos:1.12.11 --gpu "RTX 4090" --nodes 2 --share 4
+  gpu-constructs init my-cluster --platform talos:1.12.11 --gpu L4 --nodes 2
   gpu-constructs init my-cluster --platform k3s --find-links ../wheels"""
 _TEMPLATES: Mapping[str, str] = {
     "app.py": "app.py.txt",
