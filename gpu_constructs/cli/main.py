@@ -100,7 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = next((one for one in given if one in COMMANDS), "")
     args = parser(chosen).parse_args(given)
     try:
-        return int(_module(args.command).run(args))
+        status = int(_module(args.command).run(args))
+        sys.stdout.flush()
+        return status
     except CommandError as error:
         print(f"{NAME} {args.command}: {error}", file=sys.stderr)
         return error.status
@@ -110,4 +112,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of the output, such as head, ended first. Python must not flush the rest at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.NOTHING
+        return Exit.COULD_NOT_LOOK
