@@ -15,7 +15,8 @@ class Exit(IntEnum):
     USAGE = 2
     """The user called the command with wrong arguments."""
     COULD_NOT_LOOK = 3
-    """The command could not read its whole input, for example because a cluster does not answer."""
+    """The command could not read its whole input, for example because a cluster does not answer.
+    Or the reader of its output ended before it had read all of it."""
 
 
 class CommandError(Exception):

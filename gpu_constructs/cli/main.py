@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 
+from gpu_constructs.cli import terminal
 from gpu_constructs.cli.exits import CommandError, Exit
 from gpu_constructs.errors import GpuConstructsError
 
@@ -62,7 +63,10 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(
-            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+            name,
+            help=summary,
+            description=terminal.wrapped(summary),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if chosen in (None, name):
             module = _module(name)
@@ -96,7 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = next((one for one in given if one in COMMANDS), "")
     args = parser(chosen).parse_args(given)
     try:
-        return int(_module(args.command).run(args))
+        status = int(_module(args.command).run(args))
+        sys.stdout.flush()
+        return status
     except CommandError as error:
         print(f"{NAME} {args.command}: {error}", file=sys.stderr)
         return error.status
@@ -106,4 +112,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of the output, such as head, ended first. Python must not flush the rest at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.NOTHING
+        return Exit.COULD_NOT_LOOK

@@ -17,7 +17,8 @@ from gpu_constructs.device_plugin.config import Flags, PluginConfig
 
 EXAMPLES = """\
   gpu-constructs recommend dist/ --inventory gpus.yaml
-  helm template ollama ollama/ollama | gpu-constructs recommend - --inventory gpus.yaml --isolation"""
+  gpu-constructs recommend dist/ --inventory gpus.yaml --isolation
+  helm template web ./web | gpu-constructs recommend - --inventory gpus.yaml"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

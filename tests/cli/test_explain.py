@@ -3,6 +3,7 @@
 import json
 
 import explanations
+from gpu_constructs.cli.doctor.checking import rows
 from gpu_constructs.cli.explain import explanations as known
 from gpu_constructs.cli.main import main
 from tables import cases
@@ -22,6 +23,24 @@ def test_a_name_is_explained_with_the_section_of_the_documents(capsys, name, say
     assert "](" not in output
     assert "**" not in output
     assert all(len(line) <= 80 or line.startswith("    ") for line in output.splitlines())
+
+
+def test_several_names_are_explained_one_after_another(capsys):
+    separate = ""
+    for name in ("nvidia.com/mig-1g.10gb", "r7"):
+        assert main(["explain", name]) == 0
+        separate += f"\n{capsys.readouterr().out}"
+    assert main(["explain", "nvidia.com/mig-1g.10gb", "r7"]) == 0
+    assert capsys.readouterr().out == separate.removeprefix("\n")
+    assert main(["explain", "R07", "D12", "--format", "json"]) == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)["names"]] == ["R07", "D12"]
+    assert main(["explain", "R07", "R77"]) == 2
+    assert "does not explain 'R77'" in capsys.readouterr().err
+
+
+def test_every_check_of_doctor_has_an_explanation():
+    assert [row.id for row in rows() if row.id not in known()] == []
+    assert len({name.lower() for name in known()}) == len(known())
 
 
 @cases

@@ -47,13 +47,31 @@ def test_defaults_are_stated_and_the_version_is_pinned(here, capsys):
     (here / "wheels" / f"gpu_constructs-{version()}-py3-none-any.whl").touch()
     (here / "my app").mkdir()
     assert main(["init", "my app", "--nodes", "2", "--find-links", "wheels"]) == 0
-    output = capsys.readouterr().out
+    output, error = capsys.readouterr()
+    assert error == ""
+    assert "\n  cd 'my app'\n" in output
     assert "defaults: --platform 'talos', --gpu 'NVIDIA GeForce RTX 4090', --share '4'" in output
     project = (here / "my app" / "pyproject.toml").read_text(encoding="utf-8")
     assert 'name = "my-app"' in project
     assert f'"gpu-constructs=={version()}"' in project
     assert 'find-links = ["../wheels"]' in project
     assert {path.name for path in here.iterdir()} == {"wheels", "my app"}
+
+
+def test_without_a_wheel_the_command_warns_that_no_index_has_the_package(capsys):
+    assert main(["init", "my-app"]) == 0
+    assert capsys.readouterr().err == (
+        "warning: gpu-constructs is not on a package index yet, so uv cannot install it.\n"
+        "Pass --find-links WHEELDIR, which names a folder with its wheel.\n"
+    )
+
+
+@pytest.mark.parametrize(("platform", "expected"), [("talos", True), ("k3s", False)])
+def test_only_talos_gets_the_command_for_the_machine_configuration(here, capsys, platform, expected):
+    assert main(["init", "my-app", "--platform", platform]) == 0
+    command = "talosctl --nodes <node-ip> patch machineconfig --patch @dist/machine-config/gpu-node.yaml"
+    assert (f"\n  {command}\n  kubectl apply" in capsys.readouterr().out) is expected
+    assert (f"\n{command}\n```\n" in (here / "my-app" / "README.md").read_text(encoding="utf-8")) is expected
 
 
 def test_a_terminal_asks_for_what_is_missing(monkeypatch, capsys):

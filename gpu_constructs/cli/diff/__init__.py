@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from gpu_constructs.cli.diff.model import Sides
 
 EXAMPLES = """\
-  gpu-constructs diff dist-old dist                    two folders or files
-  gpu-constructs diff --git HEAD                       dist as committed, and as it is now
-  gpu-constructs diff --git main..topic dist           dist of two branches
-  gpu-constructs diff --cluster dist/home              what runs, and a folder
+  gpu-constructs diff dist-old dist            two folders or files
+  gpu-constructs diff --git HEAD               dist as committed, and as it is
+  gpu-constructs diff --git main..topic dist   dist of two branches
+  gpu-constructs diff --cluster dist/home      what runs, and a folder
   gpu-constructs diff --git HEAD --format markdown --report sarif=diff.sarif
   gpu-constructs diff old new --fail-on immutable,broadening"""
 _FAIL_ON = ("any", "never", "immutable", "restart", "capacity", "broadening")

@@ -20,7 +20,7 @@ EXAMPLES = """\
   gpu-constructs explain GpuExporterAbsent
   gpu-constructs explain nvidia.com/gpu.shared
   gpu-constructs explain --list"""
-_CHECKS = "checks"
+_CHECKS, _OF_DOCTOR = "checks of lint", "checks of doctor"
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Print the explanation of a name, or the list of all names.
+    """Print the explanations of names, or the list of all names.
 
     Raises:
-        CommandError: The documentation does not explain the name.
+        CommandError: The documentation does not explain one of the names.
     """
     if args.list == bool(args.name):
         raise CommandError("explain needs a NAME or --list, and not both. Example: gpu-constructs explain R07")
@@ -62,28 +62,52 @@ def run(args: argparse.Namespace) -> Exit:
             groups.setdefault(one.group, []).append(name)
         sys.stdout.write(_json(groups) if args.format == "json" else _listed(groups))
         return Exit.NOTHING
-    given = " ".join(args.name)
-    name = _name_among(known, given)
-    found = known[name]
+    chosen = _chosen(known, " ".join(args.name))
     if args.format == "json":
-        sys.stdout.write(_json({"name": given, "title": found.title, "text": found.text, "link": found.link}))
-        return Exit.NOTHING
-    heading = terminal.wrapped(f"{given if '*' in name else name}: {_words(found.title)}".removesuffix(": "))
-    paragraphs = [terminal.painted(heading, "bold"), *plain(found.text), *_boards(given), found.link]
-    print("\n\n".join(paragraphs))
+        found = [
+            {"name": given, "title": known[name].title, "text": known[name].text, "link": known[name].link}
+            for given, name in chosen.items()
+        ]
+        sys.stdout.write(_json(found[0] if len(found) == 1 else {"names": found}))
+    else:
+        print("\n\n".join(_text(given, name, known[name]) for given, name in chosen.items()))
     return Exit.NOTHING
+
+
+def _text(given: str, name: str, found: Explanation) -> str:
+    heading = terminal.wrapped(f"{given if '*' in name else name}: {_words(found.title)}".removesuffix(": "))
+    return "\n\n".join([terminal.painted(heading, "bold"), *plain(found.text), *_boards(given), found.link])
 
 
 @cache
 def explanations() -> dict[str, Explanation]:
     """Return a dict from each name that the command can explain, such as ``R07``, to its explanation."""
+    from gpu_constructs.cli.doctor.checking import rows
     from gpu_constructs.cli.lint.codes import codes
 
     table = files("gpu_constructs.cli.explain").joinpath("explanations.json").read_text(encoding="utf-8")
     checks = {
         code: Explanation(_CHECKS, one.title, one.reason, one.link) for code, one in codes().items() if one.reason
     }
-    return {**{name: Explanation(*row) for name, row in json.loads(table).items()}, **checks}
+    of_doctor = {
+        row.id: Explanation(
+            _OF_DOCTOR, f"{row.title} ({row.severity})", row.way_out and f"**Way out.** {row.way_out}.", row.link
+        )
+        for row in rows()
+    }
+    return {**{name: Explanation(*row) for name, row in json.loads(table).items()}, **checks, **of_doctor}
+
+
+def _chosen(known: Mapping[str, Explanation], given: str) -> dict[str, str]:
+    """Return the names in ``known`` that the user means, by what the user typed: all of it, or else each word.
+
+    Raises:
+        CommandError: ``known`` contains neither the whole nor one of the words.
+    """
+    try:
+        return {given: _name_among(known, given)}
+    except CommandError:
+        return {word: _name_among(known, word) for word in given.split() or [given]}
 
 
 def _name_among(known: Mapping[str, Explanation], given: str) -> str:
@@ -103,7 +127,7 @@ def _name_among(known: Mapping[str, Explanation], given: str) -> str:
         if name.lower() == wanted:
             return name
     for name in known:
-        if name.endswith("*") and wanted.startswith(name[:-1]):
+        if name.endswith("*") and wanted.startswith(name[:-1]) and " " not in wanted:
             return name
     from gpu_constructs.errors import did_you_mean
 

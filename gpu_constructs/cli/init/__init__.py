@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from gpu_constructs.cli.exits import CommandError, Exit
 
 EXAMPLES = """\
   gpu-constructs init my-cluster
-  gpu-constructs init my-cluster --platform talos:1.12.11 --gpu "RTX 4090" --nodes 2 --share 4
+  gpu-constructs init my-cluster --platform talos:1.12.11 --gpu L4 --nodes 2
   gpu-constructs init my-cluster --platform k3s --find-links ../wheels"""
 _TEMPLATES: Mapping[str, str] = {
     "app.py": "app.py.txt",
@@ -34,6 +35,17 @@ _NAMES = (
 )
 _RUNTIME_CLASS = ', runtime_class="nvidia-gpu"'
 """Keyword for clusters that create the RuntimeClass ``nvidia`` themselves: the app creates another name."""
+_PATCH = "talosctl --nodes <node-ip> patch machineconfig --patch @dist/machine-config/gpu-node.yaml"
+_PATCH_IN_README = f"""
+If the nodes run an image with the NVIDIA extensions, patch their machine configuration before you apply the manifests:
+
+```bash
+{_PATCH}
+```
+"""
+_NO_INDEX = """\
+warning: gpu-constructs is not on a package index yet, so uv cannot install it.
+Pass --find-links WHEELDIR, which names a folder with its wheel."""
 
 
 class _Question(NamedTuple):
@@ -89,7 +101,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for one in _QUESTIONS:
         parser.add_argument(f"--{one.option}", help=f"{one.text} (default: {one.default})")
     parser.add_argument(
-        "--find-links", type=Path, metavar="FOLDER", help="folder with the wheel of this package, until an index has it"
+        "--find-links",
+        type=Path,
+        metavar="WHEELDIR",
+        help="folder with the wheel of this package until an index has it",
     )
 
 
@@ -111,7 +126,12 @@ def run(args: argparse.Namespace) -> Exit:
     print(f"wrote {', '.join(texts)} to {folder}/")
     if missing and not asks:
         print("defaults: " + ", ".join(f"--{name} {facts[name]!r}" for name in missing))
-    print(f"\nnext:\n  cd {folder}\n  uv run gpu-constructs synth\n  kubectl apply -f dist/")
+    if args.find_links is None:
+        print(_NO_INDEX, file=sys.stderr)
+    steps = [f"cd {shlex.quote(str(folder))}", "uv run gpu-constructs synth", "kubectl apply -f dist/"]
+    if _PATCH in texts["README.md"]:
+        steps.insert(2, _PATCH)
+    print("\n  ".join(["\nnext:", *steps]))
     return Exit.NOTHING
 
 
@@ -178,6 +198,7 @@ def _texts(folder: Path, facts: Mapping[str, str], find_links: str) -> dict[str,
         "share": facts["share"],
         "sharing": "Sharing.none()" if facts["share"] == "1" else "Sharing.time_slicing(replicas=SHARE)",
         "node": 'TalosGpuNode(app, "gpu-node", platform=PLATFORM)\n' if is_talos else "",
+        "machine_config": _PATCH_IN_README if is_talos else "",
         "runtime_class": _RUNTIME_CLASS if kind in platforms.WITH_RUNTIME_CLASS else "",
     }
     templates = files("gpu_constructs.cli.init").joinpath("templates")

@@ -27,8 +27,8 @@ from gpu_constructs.facts.readable import name_of, namespace_of
 EXAMPLES = """\
   gpu-constructs plan dist/ --inventory gpus.yaml
   kubectl get nodes -o json | gpu-constructs plan dist/ --inventory /dev/stdin
-  gpu-constructs plan dist/ --inventory gpus.yaml --what-if replicas=4 --what-if drain=gpu-2
-  gpu-constructs plan dist/ --inventory gpus.yaml --what-if Deployment/ollama/ollama.replicas=3
+  gpu-constructs plan dist/ --inventory gpus.yaml --what-if drain=gpu-2
+  gpu-constructs plan dist/ --inventory gpus.yaml --what-if replicas=4
   gpu-constructs plan dist/ --inventory gpus.yaml --report html=plan.html"""
 _FILES = ("html", "svg")
 _SEVERITIES: Mapping[str, Severity] = {
