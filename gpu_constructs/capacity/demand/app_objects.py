@@ -203,10 +203,7 @@ def _keda(scaler: Manifest, spec: Mapping[str, Any]) -> Scale:
 
 
 def priority_of(pod_spec: Mapping[str, Any], app: App) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return a pair: a dict with the arguments ``priority`` and ``preempts`` of ``Consumer``, and a tuple of texts.
-
-    The texts state what the plan assumes about the priority of the pod.
-    """
+    """Return a pair: ``priority`` and ``preempts`` of ``Consumer`` as a dict, and texts about what the plan assumes."""
     name = pod_spec.get("priorityClassName")
     known = (app.named("scheduling.k8s.io", "PriorityClass", name) if name else app.default_priority) or {}
     preempts = (pod_spec.get("preemptionPolicy") or known.get("preemptionPolicy")) != "Never"
