@@ -16,7 +16,9 @@ class Exit(IntEnum):
     """The user called the command with wrong arguments."""
     COULD_NOT_LOOK = 3
     """The command could not read its whole input, for example because a cluster does not answer.
-    Or the reader of its output ended before it had read all of it."""
+
+    Or the reader of its output ended too early.
+    """
 
 
 class CommandError(Exception):

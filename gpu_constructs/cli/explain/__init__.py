@@ -99,7 +99,7 @@ def explanations() -> dict[str, Explanation]:
 
 
 def _chosen(known: Mapping[str, Explanation], given: str) -> dict[str, str]:
-    """Return the names in ``known`` that the user means, by what the user typed: all of it, or else each word.
+    """Return the names in ``known`` that the user means, by what the user typed: the whole text, or else each word.
 
     Raises:
         CommandError: ``known`` contains neither the whole nor one of the words.
