@@ -52,5 +52,6 @@ def look(browser: Chromium, site: Path, pictures: Path | None) -> None:
 
 if __name__ == "__main__":
     folders = [Path(folder).resolve() for folder in sys.argv[1:]]
-    with tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
+    # A process of the browser can write into its profile while Python removes it.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, chromium(Path(profile)) as browser:
         look(browser, folders[0], folders[1] if folders[1:] else None)
