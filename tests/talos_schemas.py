@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tables import beside
-
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cdk8s
@@ -30,6 +28,7 @@ from gpu_constructs.talos.config_patches import document_kinds, table
 from gpu_constructs.talos.gpu_node import TalosGpuNode
 from gpu_constructs.talos.installer import driver_version
 from gpu_constructs.talos.manifests import is_deletion
+from tables import beside
 
 LINES = tuple(talos_structure.SOURCES)
 _TAINTS = [Taint(value="present"), Taint(key="dedicated", value="gpu", effect="NoExecute"), Taint(key="bare")]
