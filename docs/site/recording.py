@@ -17,7 +17,7 @@ from gpu_constructs.cli.main import main
 
 CHARACTER, LINE, MARGIN = 8.43, 18, 16
 COLORS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "34": "#79c0ff", "2": "#8b949e"}
-STYLE = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px;white-space:pre"
+STYLE = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:14px"
 CODE = re.compile(r"\x1b\[(\d+)m")
 
 
@@ -48,12 +48,14 @@ def svg(text: str) -> str:
                 weight = "bold" if part == "1" else "normal" if part == "0" else weight
             elif part:
                 spans.append(f'<tspan fill="{color}" font-weight="{weight}">{escape(part)}</tspan>')
-        lines.append(f'<text x="{MARGIN}" y="{MARGIN + (len(lines) + 1) * LINE - 4}">{"".join(spans)}</text>')
+        place = f'x="{MARGIN}" y="{MARGIN + (len(lines) + 1) * LINE - 4}"'
+        # Browsers do not take the style of white space from the root.
+        lines.append(f'<text {place} style="white-space:pre">{"".join(spans)}</text>')
     longest = max(len(CODE.sub("", line)) for line in text.split("\n"))
     width, height = round(longest * CHARACTER + 2 * MARGIN), len(lines) * LINE + 2 * MARGIN
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     frame = f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>'
-    start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} xml:space="preserve" style="{STYLE}">'
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{STYLE}">'
     return "\n".join([start, frame, *lines, "</svg>\n"])
 
 
