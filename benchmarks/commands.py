@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-LIMIT = 3.4
+LIMIT = 4.0
 ROUNDS = 15
 MANIFEST = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a:1}]}\n"
 
