@@ -164,11 +164,11 @@ def test_commands_are_in_the_order_in_which_they_must_run(tmp_path, capsys):
 
 def test_folders_with_the_same_objects_are_different_clusters(tmp_path, capsys):
     for side, data in (("old", "1"), ("new", "2")):
-        for cluster in ("home", "work"):
-            one = changed(TABLE["objects"]["configmap"], {"data": {"a": data if cluster == "work" else "1"}})
+        for cluster in ("home", "office"):
+            one = changed(TABLE["objects"]["configmap"], {"data": {"a": data if cluster == "office" else "1"}})
             written(tmp_path / side / cluster / "a.yaml", one)
     _, result = said(capsys, tmp_path / "old", tmp_path / "new")
-    assert [one["file"] for one in result["objects"]] == [f"{tmp_path}/new/work/a.yaml"]
+    assert [one["file"] for one in result["objects"]] == [f"{tmp_path}/new/office/a.yaml"]
 
 
 @pytest.mark.parametrize(
