@@ -258,12 +258,22 @@ def of_type(field: str, got: object, annotation: Any) -> None:
         one_of(field, got, words)
         return
     _refuse_lookalikes(field, got, alternatives)
-    sequence = [option for option in alternatives if get_origin(option) is Sequence]
-    if isinstance(got, list | tuple) and len(sequence) == 1:
-        for index, item in enumerate(got):
-            of_type(f"{field}[{index}]", item, *get_args(sequence[0]))
-    elif not is_plain:
+    entries = _entries(field, got, alternatives)
+    for entry in entries or ():
+        of_type(*entry)
+    if entries is None and not is_plain:
         _by_typeguard(field, got, annotation)
+
+
+def _entries(field: str, got: object, alternatives: tuple[Any, ...]) -> list[tuple[str, object, Any]] | None:
+    """Return a name for messages, the value and the type of each entry of a list or dict; None for other values."""
+    items, pairs = ([get_args(one) for one in alternatives if get_origin(one) is kind] for kind in (Sequence, Mapping))
+    if isinstance(got, list | tuple) and len(items) == 1:
+        return [(f"{field}[{index}]", item, *items[0]) for index, item in enumerate(got)]
+    if isinstance(got, Mapping) and len(pairs) == 1:
+        keys = [(f"{field} key", key, pairs[0][0]) for key in got]
+        return keys + [(f"{field}[{key!r}]", value, pairs[0][1]) for key, value in got.items()]
+    return None
 
 
 def _allowed_words(alternatives: tuple[Any, ...]) -> list[str]:
@@ -289,20 +299,13 @@ def _by_typeguard(field: str, got: object, annotation: Any) -> None:
     # The import of typeguard is slow, so this function imports it only for types that `of_type` cannot check itself.
     import typeguard
 
-    alternatives = _alternatives(annotation)
     try:
         typeguard.check_type(field, got, _typeguard_form(annotation))
     except TypeError as error:
         message = _MODULE.sub("", str(error).removeprefix("type of ").replace(" instead", ""))
         message = message.replace("NoneType)", "None)").replace("; got ", ", got ")
-        shown = "not shown, because it can contain a secret" if _holds_secrets(alternatives) else repr(got)
+        shown = "not shown, because it can contain a secret" if _holds_secrets(_alternatives(annotation)) else repr(got)
         raise GpuConstructsError(f"{message}: {shown}") from None
-    for option in alternatives:
-        if get_origin(option) is Mapping and isinstance(got, Mapping):
-            key_type, value_type = get_args(option)
-            for key, value in got.items():
-                of_type(f"{field} key", key, key_type)
-                of_type(f"{field}[{key!r}]", value, value_type)
 
 
 def _holds_secrets(alternatives: tuple[Any, ...]) -> bool:
@@ -355,11 +358,7 @@ def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str =
 
 
 def refuse_first(conflicts: Iterable[Conflict]) -> None:
-    """Raise an error for the first true condition. ``conflicts`` has pairs of a condition and its error message.
-
-    Raises:
-        GpuConstructsError: One of the conditions is true.
-    """
+    """Raise an error for the first true condition. ``conflicts`` has pairs of a condition and its error message."""
     for holds, message in conflicts:
         if holds:
             raise GpuConstructsError(message)
