@@ -93,6 +93,9 @@ def plan_crds(view: View) -> Iterator[Problem]:
     """Return a problem for each kind in the plan that no custom resource definition defines."""
     definitions = [*view.all("CustomResourceDefinition"), *view.planned_objects("CustomResourceDefinition")]
     known = {(spec(one).get("group"), (spec(one).get("names") or {}).get("kind")) for one in definitions}
+    known |= {
+        (group_of(one.get("apiVersion", "")), kind) for kind, those in view.snapshot.objects.items() for one in those
+    }
     planned = {(group_of(one["apiVersion"]), one["kind"]) for one in view.planned_objects()}
     unknown = sorted(one for one in planned - known if one[0] not in BUILT_IN_GROUPS)
     reason = "the manifests of the plan have this kind, and the cluster does not know it"
