@@ -107,7 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{NAME} {args.command}: {error}", file=sys.stderr)
         return error.status
     except GpuConstructsError as error:
-        print(f"{NAME} {args.command}: {error}", file=sys.stderr)
+        # Messages of the library mention Python code. Commands about manifests reword them.
+        worded = getattr(_module(args.command), "for_manifests", str)
+        print(f"{NAME} {args.command}: {worded(str(error))}", file=sys.stderr)
         return Exit.USAGE
     except BrokenPipeError:
         # The reader of the output, such as head, ended first. Python must not flush the rest at its exit.

@@ -80,6 +80,15 @@ def test_the_slots_come_from_the_plugin_among_the_manifests(folder: Path, capsys
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_an_inventory_that_contradicts_the_plugin_names_its_configuration(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "other.yaml").write_text(NODES.replace("}]", ", sharing: {strategy: time-slicing, replicas: 2}}]"))
+    assert plan(inventory="other.yaml") == 2
+    problem = "must be time-slicing x 4, as in the configuration of the device plugin, got time-slicing x 2"
+    assert problem in capsys.readouterr().err
+
+
 def test_a_problem_names_its_object_and_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, shown = as_data(capsys, "--what-if", "replicas=2", "--what-if", "Deployment/ai/big.replicas=4")
     assert status == 1

@@ -21,6 +21,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"Sharing\.none\(\)", "exclusive GPUs"),
     (r"with PowerLimit or ", "or set "),
     (r"gpu_node\.sharing of", "the sharing of node"),
+    (r"\b(?:this|the) app's device plugin", "the configuration of the device plugin"),
     (r"\bthe app suspends, pauses or stops", "the manifests suspend, pause or stop"),
     (r"\b(this|the) app's", "the manifests'"),
     (r"\b(this|the) app does", "the manifests do"),
