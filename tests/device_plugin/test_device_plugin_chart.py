@@ -566,7 +566,7 @@ def test_mps_without_gpu_feature_discovery_misses_its_node_label(app):
     (problem,) = problems(app)
     assert problem.startswith(
         f"{NAME}/mps-control-daemon: selects nodes by the label 'nvidia.com/mps.capable', which nothing in this app "
-        "publishes, so its pods stay pending. "
+        "publishes, so its pods do not run. "
     )
     assert problem.endswith("External(app, 'existing', node_labels=['nvidia.com/mps.capable']) [R12]")
     External(app, "existing", node_labels=["nvidia.com/mps.capable"])

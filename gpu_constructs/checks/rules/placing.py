@@ -141,7 +141,7 @@ def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
     if label.startswith(_SET_BY_HAND):
         return Finding(
             pod.index,
-            f"selects nodes by the label {label!r}, which this app does not declare, so its pods stay pending. "
+            f"selects nodes by the label {label!r}, which this app does not declare, so its pods do not run. "
             f"Only you or the GPU Operator can set it{then(declared)} if nodes have it",
         )
     discovery = _discovery(facts)
@@ -162,7 +162,7 @@ def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
     maker = "make {0} with" if operators else "add a DevicePluginChart with"
     return Finding(
         pod.index,
-        f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods stay pending. "
+        f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods do not run. "
         f"{sentence(maker)} {way_out} or {declared}",
         providers=operators,
     )
