@@ -190,7 +190,7 @@ class Decision:
         who = f": {some(queueing)} may queue" if queueing else ""
         if more > 0:
             wait = "waits" if more == 1 else "wait"
-            yield f"a node holds {room} of the pods at a time, and {more} more {wait}{who}"
+            yield f"a node holds {room} of the pods at a time. If they spread evenly, {more} more {wait}{who}"
 
     def _pending(self, slots: int, taken: Sequence[int] = (), unit: str = "") -> Iterator[str]:
         """Yield the reasons why some pods stay Pending.

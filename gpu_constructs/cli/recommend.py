@@ -68,8 +68,6 @@ def _text(made: SharingRecommendation) -> str:
     data = _data(made)
     mode = f"{made.node}: {made.mode}, {counted(made.pods_at_once, 'pod')} at once"
     lines = [mode, *(terminal.wrapped(f"- {one}", indent=4, first=2) for one in data["reasons"])]
-    if data["mig_layout"]:
-        lines.append(f"  MIG devices of each board: {data['mig_layout']}")
     lines.append("  configuration file of the device plugin:")
     return "\n".join([*lines, *(f"    {line}" for line in data["config"].splitlines())])
 
