@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -110,6 +112,12 @@ def test_the_output_states_what_changes(
     output = capsys.readouterr()
     assert output.err.replace(str(path), "values.yaml") == (error or "")
     assert [text for text in prints or [] if text not in output.out] == []
+
+
+def test_the_values_can_come_from_standard_input() -> None:
+    command = [sys.executable, "-m", "gpu_constructs", "migrate", "-", "--chart", "dcgm-exporter"]
+    done = subprocess.run(command, input="{}", capture_output=True, text=True, check=True)
+    assert "DcgmExporter(" in done.stdout
 
 
 def test_a_program_is_written_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> Exit:
     others = [one for one in found if one.severity != "note"]
     numbers = ", ".join(f"{number} {count}" for number, count in Counter(one.code for one in explained).items())
     summary = (
-        f"{len(rendered.objects)} objects of the chart compared. {len(others)} differences without an explanation, "
-        f"{len(possible)} with a possible one, {len(explained) - len(possible)} that the documentation explains"
+        f"Compared objects of the chart: {len(rendered.objects)}. Differences without an explanation: {len(others)}, "
+        f"with a possible one: {len(possible)}, with one in the documentation: {len(explained) - len(possible)}"
         f"{f' ({numbers})' if numbers else ''}"
     )
     changes = [Finding("", "note", "", note.removesuffix("."), args.values) for note in notes]

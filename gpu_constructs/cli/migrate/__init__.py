@@ -65,7 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_release(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that describe a Helm release and the platform of its cluster."""
-    parser.add_argument("values", metavar="values.yaml", help="values file of the Helm release")
+    parser.add_argument(
+        "values",
+        metavar="values.yaml",
+        type=lambda path: "/dev/stdin" if path == "-" else path,
+        help="values file of the Helm release; - for standard input",
+    )
     parser.add_argument(
         "--chart", metavar="NAME", help=f"name of the chart: {', '.join(CHARTS)} (default: by the keys)"
     )
