@@ -266,7 +266,7 @@ def of_type(field: str, got: object, annotation: Any) -> None:
 
 
 def _entries(field: str, got: object, alternatives: tuple[Any, ...]) -> list[tuple[str, object, Any]] | None:
-    """Return a name for messages, the value and the type of each entry of a list or dict; None for other values."""
+    """Return the entries of a list or dict: name for messages, value and type. Return None for other values."""
     items, pairs = ([get_args(one) for one in alternatives if get_origin(one) is kind] for kind in (Sequence, Mapping))
     if isinstance(got, list | tuple) and len(items) == 1:
         return [(f"{field}[{index}]", item, *items[0]) for index, item in enumerate(got)]
