@@ -1,8 +1,12 @@
-"""cdk8s constructs that turn a Kubernetes cluster into one that runs NVIDIA GPU workloads.
+"""cdk8s constructs that set up a Kubernetes cluster for NVIDIA GPU workloads.
 
-The package also exports the names of cdk8s that most apps need (``App``, ``Chart``). Import them from here, so that the
-order of imports does not matter. The package imports the module of a name at its first use, so the import of the
-package is fast. The file ``__init__.pyi`` lists all public names.
+The package also exports the classes of cdk8s that most apps need, such as ``App`` and ``Chart``. Import these classes
+from this package instead of ``cdk8s``.
+
+cdk8s runs JavaScript with jsii, which starts Node.js. This package changes how jsii starts Node.js. The change takes
+effect only if Python imports this package before cdk8s.
+
+The file ``__init__.pyi`` lists all public names. The first access to a public name imports the module that defines it.
 """
 
 import re
@@ -18,7 +22,7 @@ __all__ = list(_MODULE_OF)
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name of the package. The first access to the name imports the module that defines it."""
+    """Return the object with a public name. The first access to the name imports the module that defines the object."""
     if name == "__version__":
         from gpu_constructs.version import version
 

@@ -1,4 +1,4 @@
-"""The program ``python -m gpu_constructs``."""
+"""The entry point of ``python -m gpu_constructs``, which runs the same command line as ``gpu-constructs``."""
 
 import sys
 

@@ -55,10 +55,10 @@ def refuse_if(wrong: object, what: str, must: str, got: object = _NOTHING, *, wa
 
     Args:
         wrong: Condition under which the function raises.
-        what: Name of the keyword, or path of a value inside it.
-        must: Text after "must".
+        what: Name of the keyword, or path of a value inside the keyword, such as ``limits['index:0']``.
+        must: Text of the message after "must".
         got: Value that the user passed; by default the message shows no value.
-        way_out: Sentence that states what the user can do; empty by default.
+        way_out: Sentence of the message that states what the user can do; empty by default.
 
     Raises:
         GpuConstructsError: The condition is true.
@@ -69,13 +69,13 @@ def refuse_if(wrong: object, what: str, must: str, got: object = _NOTHING, *, wa
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital first letter. If the text begins with a name, return it unchanged."""
+    """Return a text with a capital first letter, or unchanged if the first word is a name such as ``a_b``."""
     first = text.split(" ", 1)[0]
     return text[:1].upper() + text[1:] if first.isascii() and first.isalpha() and first.islower() else text
 
 
 def then(way_out: str) -> str:
-    """Return the solution as a sentence to append to a message. Return an empty text if there is no solution."""
+    """Return the solution ``way_out`` as text to append to a message. Return an empty text if ``way_out`` is empty."""
     return f". {sentence(way_out)}" if way_out else ""
 
 
@@ -88,7 +88,7 @@ def _cut(message: str) -> str:
 
 
 def refuse_endless(given: Mapping[str, object]) -> None:
-    """Raise if arguments contain themselves, have too many values, or contain text that is not valid UTF-8."""
+    """Raise if an argument in ``given`` contains itself, has too many values, or has text that UTF-8 cannot encode."""
     for name, value in given.items():
         problem = nested.problem_of(name, value)
         if problem:
@@ -96,16 +96,16 @@ def refuse_endless(given: Mapping[str, object]) -> None:
 
 
 def did_you_mean(got: object, allowed: Iterable[str]) -> str:
-    """Return text that suggests an allowed word for one that is not allowed, such as `` (did you mean 'x'?)``.
+    """Return text that suggests the allowed word that ``got`` resembles most, such as `` (did you mean 'x'?)``.
 
-    The suggestion is the most similar allowed word. Return an empty text if no allowed word is similar.
+    Return an empty text if no allowed word is similar.
     """
     near = difflib.get_close_matches(str(got), list(allowed), n=1, cutoff=0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def wrapped(message: str) -> str:
-    """Return a message with each long line split into several. The later parts have a deeper indentation."""
+    """Return a message whose lines have at most 180 characters. Continuation lines have a deeper indentation."""
     lines: list[str] = []
     for line in message.split("\n"):
         further = " " * (len(line) - len(line.lstrip()) + 2)
@@ -116,8 +116,8 @@ def wrapped(message: str) -> str:
 class ShortErrors(type):
     """A metaclass that shortens the traceback of an error to the line of the caller and one frame of this library.
 
-    It also rejects unknown arguments. If users may expect an argument that a class does not accept, the attribute
-    ``_NOT_TAKEN`` of the class contains advice for the message, by name of the argument.
+    The metaclass also rejects unknown arguments of the constructor. The class attribute ``_NOT_TAKEN`` of a class can
+    contain advice for the error message, by name of the argument.
     """
 
     _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012
@@ -151,7 +151,7 @@ def _signature_of(made: Any) -> inspect.Signature:
 
 
 def short_errors(factory: _Factory) -> _Factory:
-    """Decorate a function so that it shortens tracebacks like ``ShortErrors`` and rejects unknown arguments."""
+    """Decorate a function so that it shortens tracebacks and rejects calls with unknown arguments."""
     signature = inspect.signature(factory)
 
     @wraps(factory)
@@ -186,7 +186,7 @@ def refuse_other_arguments(
         reasons: Reasons why the function does not accept certain arguments, by name; none by default.
 
     Raises:
-        GpuConstructsError: The arguments do not fit the signature, or one of them is too large.
+        GpuConstructsError: The arguments do not fit the signature, or ``refuse_endless`` rejects an argument.
     """
     refuse_endless({**dict(zip(signature.parameters, args, strict=False)), **kwargs})
     try:
@@ -200,7 +200,7 @@ def refuse_other_arguments(
     if further and inspect.Parameter.VAR_POSITIONAL not in kinds:
         has = ", ".join(of_user) or "none"
         raise GpuConstructsError(
-            f"{name} takes {_taken(by_place, of_user)}, got {further[0]!r} without one. Its keywords: {has}"
+            f"{name} takes {_taken(by_place, of_user)}, got {further[0]!r} without a keyword. Its keywords: {has}"
         )
     for key in kwargs:
         if key not in of_user and inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -224,7 +224,7 @@ def _missing_argument(parameters: Mapping[str, inspect.Parameter], given: Collec
 
 
 class ValuesError(GpuConstructsError):
-    """The error of ``from_helm_values`` that lists all problems of the values.
+    """The error of ``from_helm_values`` that lists all problems of the Helm values.
 
     Attributes:
         problems: Messages with one problem each, in the order of the keys in the Helm values.
@@ -248,10 +248,10 @@ class ValuesError(GpuConstructsError):
 
 
 class SynthesisError(GpuConstructsError):
-    """The error of ``synth`` that lists all problems of the apps.
+    """The error of ``synth`` that lists all problems of the user's apps.
 
     Attributes:
-        problems: Lines with one problem each, which begin with the construct path.
+        problems: Messages with one problem each. Each message begins with the path of the construct.
     """
 
     def __init__(
@@ -260,10 +260,10 @@ class SynthesisError(GpuConstructsError):
         """Create the error.
 
         Args:
-            problems: Lines with one problem each.
-            outcome: What happened to the files, for the heading; ``nothing was written`` by default. If empty, the
-                message is only the first problem, without a heading.
-            details: Lines that follow the problems, for example on the files that changed; none by default.
+            problems: Messages with one problem each.
+            outcome: What happened to the output files, for the heading of the message; ``nothing was written`` by
+                default. If empty, the message is only the first problem, without a heading.
+            details: Lines that follow the problems, for example on the output files that changed; none by default.
         """
         self.problems = list(problems)
         count = len(self.problems)
@@ -273,14 +273,14 @@ class SynthesisError(GpuConstructsError):
 
 
 class RenderingError(SynthesisError, RuntimeError):
-    """The error of ``app.synth()`` of cdk8s that lists all problems.
+    """The error of ``app.synth()`` of cdk8s that lists all problems of the user's app.
 
-    Like other errors of cdk8s, it is a ``RuntimeError``.
+    Like other errors of cdk8s, this error is a ``RuntimeError``.
     """
 
 
 class GpuConstructsWarning(UserWarning):
-    """The warning about input that works but is probably a mistake."""
+    """The category of warnings about input that works but is probably a mistake."""
 
 
 STRICT_VARIABLE = "GPU_CONSTRUCTS_STRICT"
@@ -288,10 +288,10 @@ _SWITCH = {"": False, "0": False, "false": False, "1": True, "true": True}
 
 
 def strict_by_environment() -> bool:
-    """Check whether the variable ``GPU_CONSTRUCTS_STRICT`` turns warnings into errors.
+    """Check whether the environment variable ``GPU_CONSTRUCTS_STRICT`` turns warnings into errors.
 
     Raises:
-        GpuConstructsError: The value of the variable is neither 1 nor 0.
+        GpuConstructsError: The value of the variable is not ``1``, ``0``, ``true``, ``false`` or empty.
     """
     given = os.environ.get(STRICT_VARIABLE, "")
     try:
@@ -307,7 +307,7 @@ _shown: list[str] = []
 
 
 def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """Return a warning of this library as one line, without the source code of the user's line."""
+    """Return the text of a warning. For a warning of this library, the text contains no source code of the user."""
     if not issubclass(category, GpuConstructsWarning):
         return _format_warning(message, category, filename, lineno, line)
     of_library = filename.startswith(os.path.dirname(__file__) + os.sep)
@@ -327,9 +327,9 @@ warnings.showwarning = _shown_and_counted
 
 
 def take_shown_warnings() -> list[str]:
-    """Return the warnings that Python printed since the last call of this function.
+    """Return the warnings of this library that Python printed since the last call of this function.
 
-    Warnings that a filter ignores are not included.
+    The result does not contain warnings that a filter ignores.
     """
     shown = list(dict.fromkeys(_shown))
     _shown.clear()
@@ -341,9 +341,9 @@ _kept_in: list[list[str]] = []
 
 @contextmanager
 def warnings_kept_in(kept: list[str]) -> Iterator[None]:
-    """Add the messages of all ``warn`` calls in the ``with`` block to a list, which the caller can raise as errors.
+    """Add the messages of all ``warn`` calls in the ``with`` block to the list ``kept``.
 
-    The list also contains messages that Python does not print.
+    The list also contains warnings that Python does not print, for example because of a warning filter.
     """
     _kept_in.append(kept)
     try:
@@ -353,7 +353,7 @@ def warnings_kept_in(kept: list[str]) -> Iterator[None]:
 
 
 def is_ignored(message: str) -> bool:
-    """Check whether the warning filters of the user ignore a message."""
+    """Check whether the warning filters of the user ignore a warning with the given message."""
     try:
         with warnings.catch_warnings(record=True) as heard:
             warn(message)
@@ -366,7 +366,7 @@ _NOT_THE_USERS = ("cdk8s", "constructs", "gpu_constructs", "jsii")
 
 
 def warn(message: str) -> None:
-    """Issue a warning that refers to the line of user code that calls this library."""
+    """Issue a ``GpuConstructsWarning`` that shows the line of user code that calls this library."""
     _, level = _users_frame()
     # A message of one line stays one line, so that filters match it. A message of several lines gets no long lines.
     shown = _cut(wrapped(message) if "\n" in message else message)
@@ -376,13 +376,13 @@ def warn(message: str) -> None:
 
 
 def users_line() -> str:
-    """Return the line of user code that calls this library, such as ``app.py:12``."""
+    """Return the filename and line number of the user code that calls this library, such as ``app.py:12``."""
     frame, _ = _users_frame()
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 def with_users_line(error: BaseException) -> str:
-    """Return the message of an error, with the line of user code that called this library, such as ``app.py:12``."""
+    """Return the message of an error and the line of user code that called this library: ``… (app.py:12)``."""
     line, step = "", error.__traceback__
     while step is not None:
         code = step.tb_frame

@@ -7,24 +7,23 @@ from typing import Any
 
 _DEEPEST = 100
 _MOST = 100_000
-"""Largest number of values in one object. The largest custom resource definitions have a quarter of this number.
+"""Largest number of values in one argument. The largest custom resource definitions have a quarter of this number.
 
-A value that occurs in several places counts several times.
+A value that occurs several times in the argument counts several times.
 """
 
 _TEXT_OF_ONE_VALUE = 100
-"""Number of characters of a text that the limit ``_MOST`` counts as one additional value."""
+"""Number of UTF-8 bytes of a text that count as one additional value for the limit ``_MOST``."""
 
 
 def problem_of(field: str, value: object) -> str | None:
-    """Return the problem with the size or the text of a value that the user passes.
+    """Return an error message if an argument is too large, contains itself, or contains text that UTF-8 cannot encode.
 
-    The problem is the text of a message. Return None if the value is valid. A value may contain the same dict several
-    times.
+    Return None if the argument is valid. "Too large" means too many values or nested levels.
 
     Args:
         field: Name of the argument in the message.
-        value: Value that the user passes. If it is a list, the limits apply to each item separately.
+        value: Value of the argument. If the value is a list, the limits apply to each item, and not to the list.
     """
     if not isinstance(value, list | tuple):
         return _Walk(field).problem_of(value)

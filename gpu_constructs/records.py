@@ -1,7 +1,7 @@
-"""The decorator ``dataclass`` and the function ``regex``, which compile what a program needs when it first needs it.
+"""A decorator ``dataclass`` and a function ``regex`` that postpone compilation until the first use.
 
-The standard library compiles the methods of data classes and regular expressions at the import. For all those of this
-library, this takes more than a fourth of the import time. A program uses only a part of them.
+With the standard library, the import of a module compiles its regular expressions and the methods of its dataclasses.
+For this library, that would take more than a fourth of the import time, although most apps use only a few classes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 _LATE = ("__init__", "__dataclass_fields__", "__dataclass_params__", "__setstate__")
-"""Members that a program reads before it uses any generated member. ``pickle`` reads ``__setstate__``."""
+"""Members of a dataclass that Python code reads before any other generated member. ``pickle`` reads ``__setstate__``.
+"""
 
 _RARE = ("__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__")
-"""Methods that the program compiles at their first call, because most classes do not need them."""
+"""Methods of a dataclass whose compilation waits for their first call, because most classes do not need the methods."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 else:
 
     class regex:
-        """A replacement for ``re.compile``."""
+        """A replacement for ``re.compile`` that compiles the regular expression at its first use."""
 
         def __init__(self, pattern: str, flags: int = 0) -> None:
             self.pattern, self._flags = pattern, flags
@@ -43,7 +44,7 @@ else:
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:
         """Decorate a class like ``dataclasses.dataclass``, with the same options.
 
-        The class generates its methods at first use.
+        Python generates the methods of the class only at the first use of the class.
         """
         if cls is None:
             return lambda decorated: dataclass(decorated, **options)
@@ -57,7 +58,7 @@ else:
 class _Late:
     """A placeholder for a generated method of a dataclass.
 
-    The first access to it replaces all placeholders of the class by real methods.
+    The first access to one of the placeholders replaces all placeholders of the class with real methods.
     """
 
     def __init__(self, cls: type, name: str, options: dict[str, Any]) -> None:
@@ -77,9 +78,11 @@ class _Late:
 
 @contextmanager
 def _rare_methods_late() -> Iterator[None]:
-    """Let the data classes that the ``with`` block generates compile rarely used methods at their first call.
+    """Postpone the compilation of rarely used methods of the dataclasses that the ``with`` block creates.
 
-    From Python 3.13 on, the standard library compiles all methods of a class at once, and the function has no effect.
+    The first call of such a method, for example ``__repr__``, compiles the method. ``_RARE`` lists the methods. In
+    Python 3.13 and later, this function has no effect, because the standard library compiles all methods of a dataclass
+    together.
     """
     library: Any = dataclasses
     create = getattr(library, "_create_fn", None)

@@ -1,4 +1,4 @@
-"""The version of this library."""
+"""The function that returns the version of this library."""
 
 from __future__ import annotations
 

@@ -204,18 +204,18 @@ def test_a_rejected_chart_shows_one_line_of_the_library_and_warns_at_the_call():
 
 def test_an_invalid_call_is_rejected_in_one_line_at_the_line_of_the_caller():
     for make, problem in [
-        (lambda: Toleration("dedicated"), "Toleration takes only keywords, got 'dedicated' without one. "),
+        (lambda: Toleration("dedicated"), "Toleration takes only keywords, got 'dedicated' without a keyword. "),
         (lambda: Unverified("0.21.0"), "like is required by Unverified"),
         (lambda: Sharing.mps(replica=4), "replica is not a keyword of Sharing.mps (did you mean 'replicas'?)"),
         (lambda: Sharing.mps(replicas=4, resources={}), "resources is not a keyword of Sharing.mps"),
-        (lambda: Sharing.mps(4), "Sharing.mps takes only keywords, got 4 without one. Its keywords: replicas"),
+        (lambda: Sharing.mps(4), "Sharing.mps takes only keywords, got 4 without a keyword. Its keywords: replicas"),
         (lambda: Sharing.mps(cls=4), "cls is not a keyword of Sharing.mps"),
         (lambda: Delivery.helm(), "chart is required by Delivery.helm. Pass chart=..."),
         (lambda: Configs.managed({}), "default is required by Configs.managed. Pass default=..."),
         (lambda: Configs.named(default="a"), "configs is required by Configs.named. Pass configs=..."),
         (
             lambda: Configs.named({}, "a"),
-            "Configs.named takes only configs without a keyword, got 'a' without one. Its keywords:",
+            "Configs.named takes only configs without a keyword, got 'a' without a keyword. Its keywords:",
         ),
         (lambda: Configs.named({}, configs={}, default="a"), "configs is given twice to Configs.named. Pass it once"),
     ]:

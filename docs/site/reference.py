@@ -50,7 +50,7 @@ CALLS = {
     "KatibExperiment": 'trial=trial, parameters={"rate": rate}, objective_metric_name="loss"',
     "CudaSmokeTest": "slots=4",
 }
-"""The smallest call of each construct that emits objects. ``_given`` has the other values that the calls name."""
+"""The call of each construct that emits objects, with the required keywords. ``_given`` has the values that it uses."""
 
 WITHOUT_OBJECTS = {
     "CapacityPlan": "writes a report to `dist/reports/`",
@@ -90,7 +90,7 @@ def _given(app: gpu_constructs.App) -> dict[str, Any]:
 
 
 def rendered(name: str) -> list[dict[str, Any]]:
-    """Return the objects that the smallest call of a construct emits."""
+    """Return the objects that a construct emits with only the required keywords."""
     app = gpu_constructs.App()
     scope = app if name.endswith("Chart") else gpu_constructs.Chart(app, "chart", namespace="example")
     with warnings.catch_warnings():
@@ -101,7 +101,7 @@ def rendered(name: str) -> list[dict[str, Any]]:
 
 
 def call(name: str) -> str:
-    """Return the smallest call of a construct."""
+    """Return the call of a construct with only the required keywords."""
     scope = "app" if name.endswith("Chart") else "chart"
     options = f", {CALLS[name]}" if CALLS[name] else ""
     return f'{name}({scope}, "example"{options})'
@@ -112,9 +112,9 @@ def objects() -> str:
     pages = page_of_names()
     parts = [
         "# Emitted objects",
-        "This page lists the objects that each construct emits with its smallest call. Options add further objects.\n"
-        "Names that contain `example` come from the ID of the construct. A checksum at the end of a name changes with\n"
-        "the content.",
+        "This page lists the objects that each construct emits if you set only the required keywords. Options add\n"
+        "further objects. Names that contain `example` come from the ID of the construct. A checksum at the end of a\n"
+        "name changes with the content.",
     ]
     for name in CALLS:
         rows = [(one["kind"], f"`{one['metadata']['name']}`", f"`{one['apiVersion']}`") for one in rendered(name)]

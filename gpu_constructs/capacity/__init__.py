@@ -1,1 +1,1 @@
-"""The capacity plan: whether the pods of an app fit the GPUs of its cluster, computed from plain data."""
+"""The capacity plan: a computation that shows whether the GPU nodes of a cluster have room for the pods of an app."""

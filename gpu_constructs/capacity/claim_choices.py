@@ -1,12 +1,11 @@
 """The devices that pods get if their ResourceClaims list alternatives in ``firstAvailable``.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. The rest of the plan needs
-consumers that request one fixed set of devices. This module replaces a consumer that has alternatives with one
-*variant* for each alternative, and divides its pods among the variants.
+A *consumer* is a workload as the capacity plan sees it: equal pods of one object that request GPUs. The other modules
+of the plan need consumers that request one fixed set of devices. If a consumer accepts alternative sets, this module
+makes a copy of the consumer, a *variant*, for each set. The variants replace the consumer and share its pods.
 
-On each node, the allocator of Kubernetes takes the first alternative whose devices are free there. A request with
-``allocationMode: All`` takes every matching device of the node. The allocation fails while another claim holds one of
-these devices.
+On each node, the DRA allocator of kube-scheduler takes the first alternative whose devices are free there. A request
+with ``allocationMode: All`` takes every matching device of the node, so every such device must be free.
 
 Source:
     kubernetes/kubernetes@v1.36.2:staging/src/k8s.io/dynamic-resource-allocation/structured/internal/stable
@@ -28,18 +27,18 @@ from gpu_constructs.records import dataclass, replace
 
 @dataclass(frozen=True)
 class Chosen:
-    """Workloads (consumers) after the plan chose devices for claims that accept several kinds of devices.
+    """The workloads (consumers) after the capacity plan chose among the alternative devices in their claims.
 
-    A claim can list alternatives, for example one H100 or two A100. The plan replaces such a workload by one workload
-    for each alternative, and divides the pods among them.
+    A claim can list alternatives, for example one H100 or two A100. The plan replaces a workload with such a claim by
+    one workload for each alternative, and divides the pods among these workloads.
 
     Attributes:
         consumers: Workloads whose pods each request one fixed set of devices.
-        is_open: Whether the scheduler can choose other alternatives than the plan. The plan then does not know how much
-            room remains for other pods.
-        is_least_sure: Whether "no room" is a certain answer for long-running pods, which run until someone deletes
-            them. If it is certain, every other choice of alternatives lacks room too.
-        is_sure: Whether "no room" is a certain answer for all pods together.
+        is_open: Whether kube-scheduler may choose another alternative for a pod than the plan chose. If True, the plan
+            does not know how much room remains.
+        is_least_sure: Whether an answer "no room" for the long-running pods (pods that run until someone deletes them)
+            is certain. If False, another choice of devices may leave room.
+        is_sure: Whether an answer "no room" for all pods together is certain.
     """
 
     consumers: Sequence[Consumer]
@@ -51,10 +50,11 @@ class Chosen:
 def chosen(
     consumers: Sequence[Consumer], offers: Sequence[NodeOffer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> Chosen:
-    """Return workloads (consumers) that each request one fixed set of devices.
+    """Return a ``Chosen`` whose workloads (consumers) each request one fixed set of devices.
 
-    If the claims of a workload list alternative devices, one workload for each alternative (a variant) replaces it. The
-    variants share the pods of the original workload. Workloads without alternatives stay unchanged.
+    If the claims of a workload list alternative devices, one workload for each alternative (a variant) replaces the
+    original workload. The variants divide the pods of the original workload. Workloads without alternatives stay
+    unchanged.
 
     Args:
         consumers: Workloads whose pods request GPUs.
@@ -75,7 +75,8 @@ def chosen(
 def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]:
     """Return copies of a workload (variants), one for each alternative set of devices that some node can allocate.
 
-    The variant with the preferred devices comes first.
+    The variant with the preferred devices comes first. If no node can allocate any of the sets, the result is one copy
+    that requests the preferred set.
     """
     given = [_given(consumer, offer) for offer in offers]
     # The same set of devices may be the first alternative on one node, and a later alternative on another node.
@@ -95,11 +96,12 @@ def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]
 
 
 def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], ...], int]:
-    """Return a dict from each set of devices that a node can allocate to a pod to the rank of this set.
+    """Return the alternative sets of devices that a node can allocate to a pod of a workload, each with its rank.
 
-    A claim lists alternative sets. A set is a tuple of pairs: device class and number of devices. Its rank is its
-    position in the list ``firstAvailable`` of the claim; 0 is the preferred set. For a DaemonSet, the result contains
-    only the first set that the node has.
+    Returns:
+        A dict. Each key is a set of devices, as pairs of DRA device class and number of devices, for example
+        ``(("gpu.nvidia.com", 2),)``. Each value is the rank of the set: its position in ``consumer.choices``, where 0
+        is the preferred set. For a DaemonSet, the dict contains only the first set that the node can allocate.
     """
     tried = enumerate(choice.on(offer.allocatable) for choice in consumer.choices)
     able = [(tuple(sorted(asks.items())), rank) for rank, asks in tried if asks is not None]
@@ -110,8 +112,8 @@ def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], 
 class _Split:
     """A division of the pods of each workload among the alternative devices that its claims list.
 
-    A variant is a copy of the workload that requests one of the alternatives. The variant with the preferred devices
-    gets pods first.
+    A variant is a copy of a workload that requests one of the alternatives. At first, all pods of a workload belong to
+    the variant with the preferred devices. Pods without room then move to the next variant.
     """
 
     def __init__(self, consumers: Sequence[Consumer], members: Sequence[Sequence[int]], matching: Matching) -> None:
@@ -122,10 +124,11 @@ class _Split:
         self._open = [at for at, those in enumerate(members) if len(those) > 1 and not consumers[at].is_for_each_node]
 
     def made(self) -> Chosen:
-        """Return the workloads after the division of the pods.
+        """Return a ``Chosen`` with the workloads after the division of their pods.
 
-        Variants replace each workload that accepts alternative devices. Each variant has its share of the pods. The
-        result omits variants without pods, but it contains at least one variant of each workload.
+        Variants replace each workload that accepts alternative devices. A variant is a copy of the workload that
+        requests one of the alternatives, with its share of the pods. The result omits variants without pods, but it
+        contains at least one variant of each workload.
         """
         steady, is_least_sure = self._placed([one.least_pods for one in self._consumers], {})
         everything, is_sure = self._placed([one.pods for one in self._consumers], steady)
@@ -139,14 +142,18 @@ class _Split:
         return Chosen(found, bool(self._open), is_least_sure, is_sure)
 
     def _placed(self, pods: Sequence[int], least: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-        """Return a dict with the number of pods of each variant, and whether this division is certainly the best one.
+        """Divide the pods of each workload among its variants.
 
-        A variant is a copy of a workload that requests one of its alternative devices. A division is certainly the best
-        one if all pods have room, or if some pods lack room in every division.
+        A variant is a copy of a workload that requests one of its alternative devices.
 
         Args:
-            pods: Number of pods of each workload, by its index.
-            least: Number of pods of each variant that must not move to another variant.
+            pods: Number of pods of each workload, in the order of the workloads.
+            least: Number of pods of each variant that must not move to another variant, by the index of the variant.
+
+        Returns:
+            A pair. The first member is a dict from the index of the variant to the number of its pods. The second
+            member is True if the result is certain: all pods have room, or no division has room for all pods. If
+            False, another division may have room for all pods.
         """
         counts = {one: least.get(one, 0) for those in self._members for one in those}
         for those, count in zip(self._members, pods, strict=True):
@@ -159,10 +166,10 @@ class _Split:
         return self._matching.pack({one: n for one, n in counts.items() if one in self._able}).packing.answer
 
     def _filled(self, counts: Mapping[int, int], least: Mapping[int, int]) -> dict[int, int]:
-        """Return the number of pods of each variant, after the pods without room moved to the next variant.
+        """Move pods without room to the next variant of their workload. Return the new number of pods of each variant.
 
         A variant is a copy of a workload that requests one of the alternative devices of its claims, for example one
-        H100 or two A100.
+        H100 or two A100. The keys of all dicts are indices of variants.
 
         Args:
             counts: Number of pods of each variant before the move.
@@ -185,7 +192,7 @@ class _Split:
         """Check whether pods need more devices than the cluster has, even if each pod gets its smallest alternative.
 
         Args:
-            counts: Number of pods of each workload.
+            counts: Number of pods of each workload, in the order of the workloads.
         """
         bins = [Bin((sum(one.size),), one.count) for one in self._matching.bins]
         items = []
@@ -197,13 +204,13 @@ class _Split:
 
 
 def _with_pods(consumer: Consumer, pods: int, least: int) -> Consumer:
-    """Return a copy of a workload with ``pods`` pods at most, of which ``least`` are long-running.
+    """Return a copy of a workload with ``pods`` pods, without extra pods for updates.
 
-    Updates of the copy create no extra pods, because the new pods may get other alternative devices.
+    A gang (pods that must run together) stays unchanged, or loses all pods if ``pods`` is 0.
 
     Args:
         consumer: Workload.
-        pods: Largest number of pods of the copy.
+        pods: Number of pods of the copy.
         least: Number of pods of the copy that run until someone deletes them.
     """
     if consumer.is_gang:

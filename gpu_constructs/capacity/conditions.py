@@ -1,7 +1,9 @@
-"""The conditions under which the pods of a plan fit, and the effect of rules between pods, such as anti-affinity.
+"""The conditions of a capacity plan, and the check of whether rules between pods leave room for all pods.
 
-A condition is a fact that the plan cannot check, for example a label that no node declares. A *consumer* is a workload
-as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until someone deletes them.
+A condition is an assumption that the capacity plan cannot check, for example that a node has a label that the inventory
+does not declare. Rules between pods are topology spread constraints, pod affinity and pod anti-affinity. A *consumer*
+is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until someone
+deletes them.
 """
 
 from __future__ import annotations
@@ -24,30 +26,31 @@ from gpu_constructs.capacity.pod_rules_search import BetweenPods, Found
 from gpu_constructs.capacity.wording import has, joined, several
 
 _ONLY_THESE = Condition(
-    "the inventory lists all nodes of the cluster: without a node selector or affinity, it also creates a pod on other "
-    "nodes, which stays Pending",
+    "the inventory lists all nodes of the cluster: without a node selector or affinity, the DaemonSet also creates a "
+    "pod on other nodes, which stays Pending",
     "set a node_selector that only nodes with GPUs match",
 )
 # Kinds whose pods no controller updates.
 _KEPT = frozenset({"Pod", "ReplicaSet", "ReplicationController", "ResourceClaim"})
 DECLARE = "declare it with GpuNode(labels=...)"
-"""Instruction for a label that no node declares."""
+"""Instruction for a label that pods select and that the inventory does not declare on a node."""
 
 
 def unchecked(condition: Condition, subject: int | None = None) -> Problem:
-    """Return a ``Problem`` of the kind ``unchecked`` for a condition. The command ``synth`` prints it as a warning.
+    """Return a problem of the kind ``unchecked`` that states a condition.
 
     Args:
-        condition: Assumption about the cluster that the plan cannot check, and on which its answer depends.
+        condition: Assumption that the capacity plan cannot check, and on which the answer of the plan depends.
         subject: Index of the object that the condition concerns; None if it concerns no single object.
     """
     return Problem(kind="unchecked", subject=subject, what=f"it fits, if {condition}", way_out=condition.way_out)
 
 
 def conditional(plan: Plan, found: Sequence[Problem]) -> Plan:
-    """Return a copy of a plan with further conditions, which are assumptions that the plan cannot check.
+    """Return a copy of a capacity plan with further conditions, which are assumptions that the plan cannot check.
 
-    If the answer "yes" (all pods fit) depends on one of them, it becomes "conditional".
+    If the copy has conditions, ``all_fits`` is "conditional" instead of "yes". The attribute ``always_fits`` changes in
+    the same way, but ignores conditions on objects without long-running pods.
 
     Args:
         plan: Capacity plan.
@@ -69,10 +72,10 @@ def _answer(answer: Answer, *, is_sure: bool) -> Answer:
 
 
 def conditions(matching: Matching) -> Iterator[Problem]:
-    """Yield a problem for each assumption that the plan cannot check.
+    """Yield a problem for each assumption that the capacity plan cannot check.
 
-    Such an assumption (condition) is about a node or a workload, or about a label that pods select and no node
-    declares.
+    An assumption is about a node or a workload, or about a label that pods select and that the inventory does not
+    declare on a node.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -108,13 +111,16 @@ def _of_consumer(matching: Matching, index: int) -> Iterator[Condition]:
         names = matching.names([kind])
         yield Condition(
             f"{joined(names)} {has(names)} no label {joined(labels)}, which the DaemonSet selects: with this label, "
-            "it creates a pod there that stays Pending",
+            "the DaemonSet creates a pod there that stays Pending",
             DECLARE,
         )
 
 
 def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
-    """Return the nodes that may have labels that pods select and no node declares: a dict from label to node names."""
+    """Return a dict from each label that pods select to the names of the nodes that do not declare the label.
+
+    These nodes accept the pods only if the label has a matching value there.
+    """
     # The same nodes accept all workloads of a group, so one workload of each group is enough.
     groups = matching.eligibility.consumer_groups[: len(matching.consumers)]
     asking = {group: index for index, group in reversed([*enumerate(groups)])}
@@ -131,15 +137,16 @@ def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
 
 
 def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Iterator[str]:
-    """Yield a warning (text) for each update during which a pending pod can take the GPU that the old pod frees.
+    """Yield a warning about workloads whose updates delete an old pod before they create the new pod.
 
-    Such an update deletes the old pod before it creates the new pod. The function yields nothing if no waiting pod can
-    take the GPU.
+    Until the new pod exists, a pending pod of another workload may take the GPU of the old pod. If no pending pod can
+    do this, the function yields nothing.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
-        always: Placement of the long-running pods. If some of them do not fit, the function yields nothing.
-        waiting: Number of waiting pods of each workload when all pods run.
+        always: Placement of the long-running pods (pods that run until someone deletes them). If some of these pods do
+            not fit, the function yields nothing.
+        waiting: Number of pending pods by the index of the workload, when all pods of the app exist.
 
     Source: kubernetes/kubernetes@v1.36.2:pkg/controller/deployment/recreate.go: The controller creates no new pod while
     an old one runs. The deletion makes the scheduler try all waiting pods again before the new pod exists.
@@ -165,9 +172,13 @@ def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Ite
 
 
 def _alike(matching: Matching, indexes: Iterable[int]) -> list[list[int]]:
-    """Return groups of workloads whose pods are equally likely to get a free GPU, each group as a list of indices.
+    """Group workloads whose pods compete for the same free GPUs. Return each group as a list of workload indices.
 
-    The workloads of a group have the same nodes, resources, priority and preemption policy.
+    The workloads of a group have the same accepting nodes, GPU resources, priority and preemption policy.
+
+    Args:
+        matching: Workloads and the nodes that accept their pods.
+        indexes: Indices of the workloads to group.
     """
     asking = [(index, matching.consumers[index]) for index in indexes]
     return [
@@ -206,17 +217,19 @@ _Answer = Literal["yes", "no", "undecided"]
 
 
 class Beside:
-    """Answers to the question whether all pods fit, with regard to rules between pods, such as anti-affinity.
+    """The answers whether the nodes have room for all pods if pods also follow rules between pods.
+
+    Rules between pods are topology spread constraints, pod affinity and pod anti-affinity.
 
     Attributes:
-        always: Whether all long-running pods have room on a node.
+        always: Whether all long-running pods have room.
         everything: Whether all pods have room at the same time.
         always_runs: Whether all long-running pods have room, and ResourceQuotas admit them.
         all_runs: Whether all pods have room at the same time, and ResourceQuotas admit them.
-        placed: Placement of the pods that follows the rules. It is None if the search found no such placement, or if
+        placed: Placement that follows the rules; possibly without some of the pods. None if the search gave up, or if
             the app has no rules between pods.
         problems: Problems that the rules cause.
-        conditions: Conditions on which the answers depend.
+        conditions: Assumptions that the capacity plan cannot check and on which the answers depend.
     """
 
     def __init__(
@@ -258,15 +271,15 @@ class Beside:
         self.problems += self._later(quotas.least)
 
     def _judged(self, found: Found | None, pods: Mapping[int, int], kind: Literal["slots", "waiting"]) -> _Answer:
-        """Return whether all given pods fit, according to the result of a search for their placement.
+        """Return "no" if a search proved that the given pods do not fit, otherwise "yes".
 
-        If they do not fit, add a problem to ``problems``. If the search gave up, or the answer depends on an
-        assumption, add it to ``conditions``.
+        For "no", add a problem to ``self.problems``. For "yes", add a condition to ``self.conditions`` if the search
+        gave up or did not run, or if nodes outside the inventory can make the placement invalid.
 
         Args:
             found: Result of the search; None if the cluster is too large for a search.
             pods: Number of pods by the index of the workload.
-            kind: Kind of the problem to record.
+            kind: Kind of the problem to record: ``slots`` for long-running pods, ``waiting`` for all pods together.
         """
         if found is None or found.answer == "undecided":
             clause = f"{_RULES} allow a placement of the pods: the search gave up before it found one"
@@ -292,10 +305,10 @@ class Beside:
         return found.answer
 
     def _later(self, steady: Mapping[int, int]) -> Iterator[Problem]:
-        """Yield a problem if rules between pods leave no node for pods of a Job, or for the new pods of an update.
+        """Yield a problem if rules between pods leave no node for the pods of a Job, or for the new pods of an update.
 
         Args:
-            steady: Number of long-running pods by the index of the workload.
+            steady: Number of long-running pods by the index of the workload. These pods run until someone deletes them.
         """
         lowest = min((self._matching.consumers[i].priority for i, count in steady.items() if count), default=0)
         for first, pods, kind in islice(self._comers(steady, lowest), _MOST_SEARCHES):
@@ -313,13 +326,14 @@ class Beside:
     def _comers(
         self, steady: Mapping[int, int], lowest: int
     ) -> Iterator[tuple[Consumer, Mapping[int, int], Literal["slots", "rollout"]]]:
-        """Yield a tuple for each group of pods that may start later: the pods of a Job, or the new pods of an update.
+        """Yield the groups of pods that start later: the pods of a Job, or the new pods of an update.
 
-        The tuple has three members: the first workload of the group, the number of pods by the index of the workload,
-        and the kind of the problem if these pods have no room. The result omits pods that can evict long-running pods.
+        A group is a tuple: its first workload, the number of its pods by the index of the workload, and the kind of
+        the problem if these pods have no room. The function skips groups that no rule between pods concerns, and
+        groups that can evict long-running pods.
 
         Args:
-            steady: Number of long-running pods by the index of the workload.
+            steady: Number of long-running pods (pods that run until someone deletes them) by the index of the workload.
             lowest: Lowest priority of the long-running pods.
         """
         consumers = self._matching.consumers

@@ -1,8 +1,8 @@
 """The GPU memory that pods take on each device, if several pods share the device.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. A *slot* is one unit of an
-extended resource. A device with several slots serves several pods, and Kubernetes does not add up their memory. This
-module finds the sets of pods that may meet on a device, and compares their memory with that of the device.
+A *consumer* is a workload as the capacity plan sees it: equal pods of one object that request GPUs. A *slot* is one
+unit of an extended resource. A device with several slots serves several pods, and Kubernetes does not add up their GPU
+memory. This module compares the memory of pods that can share a device with the memory of the device.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class _Place(NamedTuple):
     Attributes:
         kind: Index of the group of equal nodes.
         device: One of the devices.
-        in_node: Number of slots of the device's resource on each node, including the slots of this device.
-        number: Number of such devices in the cluster.
+        in_node: Number of slots of all devices of one node that provide the same resource as ``device``.
+        number: Number of devices on all nodes of the group that are equal to ``device``.
     """
 
     kind: int
@@ -40,18 +40,19 @@ class _Place(NamedTuple):
 
     @property
     def is_only(self) -> bool:
-        """Whether ``device`` is the only device of its resource on each of the nodes."""
+        """Whether no other device of the node provides the same extended resource."""
         return self.in_node == self.device.slots
 
     def slots_of(self, asked: int) -> int:
-        """Return the smallest number of this device's slots for a pod that requests ``asked`` slots.
+        """Return the smallest number of slots of this device that a pod on it holds if it requests ``asked`` slots.
 
-        The number is smallest if the other devices of the node provide as many of the requested slots as they can.
+        For example, if a node has two devices with 4 slots each, a pod that requests 6 slots holds at least 2 slots of
+        each device.
         """
         return max(1, asked - (self.in_node - self.device.slots))
 
     def pods_of(self, asked: int) -> int:
-        """Return the largest number of pods, each with ``asked`` slots, that can use the device at the same time."""
+        """Return how many pods can use the device at the same time, if each of them requests ``asked`` slots."""
         return min(self.device.slots // self.slots_of(asked), self.in_node // asked)
 
 
@@ -63,7 +64,7 @@ class _Guests(NamedTuple):
         known: One tuple for each workload that states its memory: memory of a pod in MiB, largest number of its pods on
             one node, and index of the workload. The tuple with the largest memory comes first.
         pods: Largest number of pods of all these workloads together on one node.
-        is_silent: Whether one of the workloads states no memory.
+        is_silent: Whether one of the workloads does not state the memory of its pods.
     """
 
     asked: int
@@ -78,7 +79,7 @@ class _Meeting(NamedTuple):
     Attributes:
         worst_mib: Largest total memory in MiB of pods that can share the device at the same time.
         has_unknown: Whether a pod that can share the device states no memory.
-        is_held_short: Whether a pod needs more memory than its limit in MPS.
+        is_held_short: Whether a pod needs more memory than MPS allows it on the device.
     """
 
     worst_mib: int
@@ -87,7 +88,7 @@ class _Meeting(NamedTuple):
 
 
 class DeviceMemory:
-    """The memory that pods take on devices, in every combination of pods that can run at the same time."""
+    """Methods that compute how much memory pods can take together on each device, and whether memory can run out."""
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
@@ -97,9 +98,10 @@ class DeviceMemory:
 
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
-        """Workloads that request each resource, as a dict from the resource to a list.
+        """Workloads by the resource that they request.
 
-        The list has one entry for each group of equal nodes: the workloads whose pods these nodes accept.
+        Each key is the name of a resource. Each value is a list with one entry for each group of equal nodes. The entry
+        contains the workloads that request the resource and whose pods these nodes accept.
         """
         groups = grouped(
             ((resource, asked, self._matching.takers[index]), index)
@@ -125,7 +127,7 @@ class DeviceMemory:
 
     @cached_property
     def _places(self) -> Sequence[_Place]:
-        """Devices of the cluster. Equal devices on equal nodes share one entry of the list."""
+        """Devices of all nodes in the cluster. Equal devices on equal nodes share one list entry."""
         matching = self._matching
         return [
             _Place(number, alike[0], offer.allocatable[alike[0].resource], matching.bins[number].count * len(alike))
@@ -134,12 +136,12 @@ class DeviceMemory:
         ]
 
     def planned(self, kind: int, offer: NodeOffer, seats: Sequence[Sequence[Seat]]) -> list[PlannedDevice]:
-        """Return the devices of a node, each with its pods and with the memory that they take.
+        """Return the devices of a node, each with its pods and with the memory that these pods take.
 
         Args:
             kind: Index of the group of equal nodes that contains the node.
             offer: Node with its devices.
-            seats: One list for each device of the node, in the order of ``offer.devices``: the slots that pods hold.
+            seats: Slots that pods hold, as one list for each device, in the order of ``offer.devices``.
         """
         found: list[PlannedDevice] = []
         for device, those in zip(offer.devices, seats, strict=True):
@@ -180,9 +182,10 @@ class DeviceMemory:
         return self._meetings[key]
 
     def conflicts(self) -> tuple[list[Conflict], bool]:
-        """Return a pair: the minimal sets of pods that exceed the memory of a device, and whether more sets exist.
+        """Return a pair: the minimal sets of pods that exceed the memory of a device, and whether more sets may exist.
 
-        If you remove any pod from a minimal set, the others fit the device.
+        If you remove any pod from a minimal set, the remaining pods fit the device. The first member also contains
+        each single pod that needs more memory than its limit from MPS.
         """
         over = [place for place in self._places if self._excess(place) > 1]
         found: dict[tuple[object, ...], Conflict] = {}
@@ -208,11 +211,11 @@ class DeviceMemory:
     def _conflicts_on(self, place: _Place, guests: Sequence[_Guests]) -> tuple[list[Conflict], bool]:
         """Return a pair: the minimal sets of pods that exceed the memory of a device, and whether the list is complete.
 
-        If you remove any pod from a minimal set, the others fit the device.
+        The list also contains each single pod that needs more memory than its limit from MPS.
 
         Args:
-            place: Device.
-            guests: Workloads whose pods can use the device, in groups with equal requests.
+            place: Device. It stands for all equal devices on equal nodes.
+            guests: Workloads whose pods can use the device. The pods of one entry request the same number of slots.
         """
         device, name = place.device, self._name(place)
         candidates = sorted(
@@ -246,18 +249,17 @@ class DeviceMemory:
         """Return the largest memory that pods can take on a device, divided by the memory of the device.
 
         If the result is above 1, memory can run out. The result is also above 1 if a pod needs more memory than MPS
-        allows it.
+        allows it. The result is 0 if the memory of the device is not known.
         """
         meeting, mib = self._meeting(place), place.device.vram_mib
         most = meeting.worst_mib / mib if mib else 0.0
         return max(most, 1 + 1e-9) if meeting.is_held_short else most
 
     def verdict(self, together: Mapping[int, int]) -> VramVerdict:
-        """Return whether GPU memory can run out.
+        """Return the answer whether GPU memory can run out, for example ``safe`` or ``overcommitted``.
 
         Args:
-            together: Number of pods of each workload that certainly have room at the same time, including the pods
-                of DaemonSets.
+            together: Number of pods that certainly have room at the same time, by the index of the workload.
         """
         held = [(place, self._meeting(place)) for place in self._places]
         is_unknown = any(one.has_unknown or (one.worst_mib and place.device.vram_mib is None) for place, one in held)
@@ -273,8 +275,8 @@ class DeviceMemory:
     def _some_placement_fits(self, together: Mapping[int, int]) -> Answer:
         """Return whether a placement of the pods exists in which the memory of each device is enough for its pods.
 
-        The search treats each device on its own. Pods that state no memory count as 0. The answer ``no`` is exact. The
-        answer ``yes`` is exact if each pod holds slots of one device only.
+        Pods that state no memory count as 0 MiB. The answer ``no`` is certain. The answer ``yes`` may be wrong if a pod
+        holds slots of several devices. The dict ``together`` contains the number of pods by the index of the workload.
         """
         items = Counter[_Wanted]()
         for index, pods in together.items():
@@ -303,10 +305,14 @@ class DeviceMemory:
         return pack(wanted, bins).answer
 
     def _groups(self, index: int, pods: int) -> list[tuple[frozenset[int], int]]:
-        """Return the nodes that the pods of a workload can use, as sets of node groups, each with its number of pods.
+        """Return pairs for the pods of a workload: the groups of nodes that the pods can use, and the number of pods.
 
-        A DaemonSet has one set for each group of nodes, with one pod for each node. Other workloads have one set with
-        all their pods.
+        A DaemonSet has one pair for each group of equal nodes, with one pod for each node of the group. Any other
+        workload has one pair with all its pods.
+
+        Args:
+            index: Index of the workload.
+            pods: Number of pods of the workload. For a DaemonSet, the function only checks whether it is 0.
         """
         takers = self._matching.takers[index]
         if not pods or not self._matching.consumers[index].is_for_each_node:
@@ -332,12 +338,12 @@ _Wanted = tuple[tuple[int, int], frozenset[int], tuple[int, int] | None]
 
 
 class _Reach(NamedTuple):
-    """The devices that the pods of a workload can get.
+    """The devices that the pods of a workload can get for one of the resources that they request.
 
     Attributes:
         places: Positions of the devices in the list ``DeviceMemory._places``.
         is_only: Whether each device is the only device of its resource on its node.
-        most_slots: Largest number of slots of one device.
+        most_slots: Largest number of slots of one of these devices.
     """
 
     places: frozenset[int]
@@ -356,7 +362,10 @@ def _key(device: Device) -> tuple[object, ...]:
 
 
 def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
-    """Return whether a pod that does not state its GPU memory can share a device with another pod."""
+    """Return whether a pod that states no GPU memory can share a device with another pod.
+
+    The argument ``guests`` contains the workloads whose pods can use the device.
+    """
     silent = min(((place.slots_of(one.asked), at) for at, one in enumerate(guests) if one.is_silent), default=None)
     if silent is None:
         return False
@@ -366,13 +375,13 @@ def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
 
 
 def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int, int]]:
-    """Yield triples for the pods with the largest memory, until their number is ``most``.
+    """Yield the first triples of a list, until they stand for ``most`` pods or more.
 
-    A triple contains the memory of a pod in MiB, the number of such pods, and the index of the workload.
+    A triple stands for equal pods: memory of a pod in MiB, number of pods, and index of the workload.
 
     Args:
-        known: Equal pods as triples: memory of a pod in MiB, number of pods, and index of the workload.
-        most: Largest number of pods, such as the number that a device can serve at the same time.
+        known: Triples. The triple with the largest memory comes first.
+        most: Number of pods that a device can serve at the same time.
     """
     for mib, pods, index in known:
         if most <= 0:
@@ -382,5 +391,5 @@ def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[i
 
 
 def _taken(mib: int, device: Device) -> int:
-    """Return the memory in MiB that a pod takes on a device, at most the limit of MPS if MPS sets one."""
+    """Return the memory in MiB that a pod takes on a device: ``mib``, or the limit of MPS if that is smaller."""
     return mib if device.vram_each_mib is None else min(mib, device.vram_each_mib)

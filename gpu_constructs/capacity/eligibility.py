@@ -1,7 +1,7 @@
 """Functions that check which nodes accept which pods, by the rules of kube-scheduler.
 
-If the value of a label is not known until the node runs, the functions assume that it matches. A *consumer* is a
-workload as the plan sees it: equal pods of one object that request GPUs.
+If the value of a node label is not known until the node runs, the functions assume a value that the pods select. A
+*consumer* is a workload as the capacity plan sees it: equal pods of one object that request GPUs.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def refusal(demands: Demands, offered: Offered) -> str | None:
 def unknown_labels(demands: Demands, offered: Offered) -> tuple[str, ...]:
     """Return the labels that pods select and a node does not declare.
 
-    The function ``refusal`` assumes that the node has these labels. The result is empty if the node rejects the pods in
-    any case.
+    The function ``refusal`` assumes that the node has these labels with matching values. The result is empty if the
+    node rejects the pods whatever values these labels have.
 
     Args:
         demands: Properties of the pods that decide which nodes accept them.
@@ -65,10 +65,10 @@ def unknown_labels(demands: Demands, offered: Offered) -> tuple[str, ...]:
 
 
 def vram_refusal(consumer: Consumer, offer: NodeOffer) -> str | None:
-    """Return the reason why every GPU of a node is too small for a pod of a workload.
+    """Return the reason why every GPU of a node has too little memory for a pod of a workload.
 
-    The function compares the memory that the pods state with the memory of the GPUs. It returns None if a GPU is large
-    enough. It also returns None if the pods state no memory, or if the memory of a GPU is not known.
+    The function compares the memory that the pods state with the memory of the GPUs. It returns None if a GPU has
+    enough memory. It also returns None if the pods state no memory, or if the memory of a GPU is not known.
     """
     wanted = consumer.vram_mib
     if wanted is None:
@@ -88,7 +88,7 @@ def vram_refusal(consumer: Consumer, offer: NodeOffer) -> str | None:
 
 
 def may_share_a_node(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether pods of two DaemonSets can run on the same node if the node has suitable labels.
+    """Check whether one node can meet the node selectors and node affinities of two DaemonSets.
 
     Args:
         one: Pod spec of the first DaemonSet, as in its manifest.
@@ -146,8 +146,8 @@ def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
 
     Args:
         term: Rules of the term. The node must meet every rule.
-        besides: Other rules that the node must meet too. They matter only for a label with an unknown value. If no
-            value of the label meets the rules of ``term`` and ``besides`` together, the result is False.
+        besides: Further rules for the node, which the caller checks. If no value of an unknown label can meet both
+            these rules and ``term``, the result is False instead of None.
         offered: Properties of the node.
     """
     if not all(rule.is_valid for rule in term):
@@ -162,9 +162,9 @@ def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
 
 
 def _is_possible(rules: Sequence[Rule]) -> bool:
-    """Check whether some value of a label meets all rules for this label.
+    """Check whether some value of a node label meets all given rules, which are rules for this label.
 
-    The function also tries a missing label, because ``NotIn`` and ``DoesNotExist`` match it.
+    The function also checks a node without the label, because ``NotIn`` and ``DoesNotExist`` match such a node.
     """
     named = [rule.values for rule in rules if rule.operator == "In"]
     if named:
@@ -245,8 +245,9 @@ def _in_words(rule: Rule, offered: Offered) -> str:
 class Eligibility:
     """The check of which nodes accept which workloads, for many nodes and workloads.
 
-    It checks equal nodes and equal pods only once. Workloads with the same accepting nodes form a numbered group. Nodes
-    that accept the same pods form a numbered group too.
+    The class checks equal nodes and equal pods only once. Workloads whose pods have equal selectors, tolerations and
+    requests form a numbered group. Nodes form a numbered group if they have equal taints, equal resources and equal
+    values of the labels that pods select.
 
     Attributes:
         consumer_groups: Group number of each workload (consumer).
@@ -284,7 +285,7 @@ class Eligibility:
         return [frozenset(those) for those in found]
 
     def _candidates(self, demands: Demands) -> Collection[int]:
-        """Return the indices of the groups of nodes that can match the label rules of a workload.
+        """Return the indices of the groups of equal nodes that can match the node selector and affinity of a workload.
 
         This fast search only excludes nodes whose labels certainly do not match. Nodes that lack a label stay in the
         result, because they may get the label later.
@@ -310,9 +311,9 @@ class Eligibility:
         return refusal(self._demands[self.consumer_groups[consumer]], self._offered[self.offer_groups[offer]])
 
     def unknown_labels(self, consumer: int, offer: int) -> tuple[str, ...]:
-        """Return the labels that a workload selects and a node does not declare.
+        """Return the labels that the pods of a workload select and that a node does not declare.
 
-        The method ``refusal`` assumes that the node has these labels.
+        The method ``refusal`` assumes that the node has these labels with matching values.
 
         Args:
             consumer: Index of the workload.

@@ -1,7 +1,7 @@
 """The limits that affect pods although nodes have free slots: ResourceQuotas, GPU memory, and power of racks.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods are pods
-that run until someone deletes them.
+A *consumer* is a workload as the capacity plan sees it: equal pods of one object that request GPUs. Long-running pods
+are pods that run until someone deletes them.
 
 Source:
     kubernetes/kubernetes@v1.36.2:staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go: The API
@@ -23,20 +23,21 @@ from gpu_constructs.capacity.report.words import percent
 from gpu_constructs.capacity.wording import MOST_NAMED, counted, joined, nodewise, several
 
 _Amount = tuple[str, str, int]
-"""Limited amount of a quota: the name of the quota, the name of the resource, and the limit."""
+"""One limit of a ResourceQuota: its name, the key of the limit, such as ``requests.nvidia.com/gpu``, and the limit."""
 _WAY_OUT = "raise the quota, or request less"
 
 
 class Quotas:
     """The number of pods that the ResourceQuotas of an app admit.
 
+    The keys of the dicts are indices of workloads. Only ``of_daemons`` contains DaemonSets.
+
     Attributes:
-        least: How many of the long-running pods of each workload the quotas admit. Long-running pods run until someone
-            deletes them.
-        most: How many pods of each workload the quotas admit in total, including pods that end, such as those of a Job.
-        of_daemons: How many pods of each DaemonSet the quotas admit.
-        admits_always: Whether quotas admit all long-running pods.
-        admits_all: Whether quotas admit all pods at the same time.
+        least: Number of admitted long-running pods. Long-running pods run until someone deletes them.
+        most: Number of all admitted pods, including pods that end by themselves, such as pods of a Job.
+        of_daemons: Number of admitted pods of each DaemonSet.
+        admits_always: Whether the quotas admit all long-running pods.
+        admits_all: Whether the quotas admit all pods at the same time.
     """
 
     def __init__(self, matching: Matching) -> None:
@@ -59,9 +60,13 @@ class Quotas:
         self.admits_all = not self._lacking(lasting=False)
 
     def _admit(self, index: int, pods: int) -> int:
-        """Return how many of the given pods of a workload the quotas admit.
+        """Return how many pods of a workload the ResourceQuotas admit.
 
-        The function subtracts the amounts of these pods from what the quotas still allow.
+        The function subtracts the amounts of the admitted pods from what the quotas still allow.
+
+        Args:
+            index: Index of the workload.
+            pods: Number of pods that the workload requests.
         """
         shares = self._consumers[index].quotas
         admitted = min([pods, *(self._room(share) // share.takes for share in shares)])
@@ -73,15 +78,15 @@ class Quotas:
         return max(self._left.get(_amount(share), share.hard), 0)
 
     def _admit_unit(self, unit: Sequence[int], pods: dict[int, int], copies: int) -> None:
-        """Add the numbers of pods that quotas admit to ``pods``, for workloads whose pods start together.
+        """Count the pods that ResourceQuotas admit, for a list of workloads whose pods start together.
 
-        A gang is a group of pods that starts when a minimum of its pods can run at the same time. Quotas admit this
-        minimum only as a whole. The other pods of the gang come last.
+        A copy of a gang (pods that must run together) needs a minimum number of pods to start. The function admits
+        only copies with this minimum, and then as many remaining pods of these copies as the quotas allow.
 
         Args:
             unit: Indices of the workloads.
-            pods: Number of admitted pods by the index of the workload, which the function increases.
-            copies: Largest number of copies (replicas) of the group to admit.
+            pods: Number of admitted pods by the index of the workload. The function increases these numbers.
+            copies: Largest number of copies (for example replicas) to admit.
         """
         consumers = self._consumers
         if not consumers[unit[0]].is_gang:
@@ -102,11 +107,12 @@ class Quotas:
     def _first_over(self, pods: Mapping[int, int], left: Mapping[_Amount, int]) -> QuotaShare | None:
         """Return the first limit of a ResourceQuota that the given pods exceed.
 
-        Return None if the quotas admit all these pods.
+        Return None if the ResourceQuotas admit all given pods.
 
         Args:
             pods: Number of pods by the index of the workload.
-            left: Amount that each quota still allows.
+            left: Amount that other pods leave free, by limit of a ResourceQuota. A limit that the dict does not contain
+                is completely free.
         """
         wanted: dict[_Amount, int] = {}
         for index, count in pods.items():
@@ -128,10 +134,10 @@ class Quotas:
         return [index for index, count in admitted.items() if count < self._wanted(index, lasting=lasting)]
 
     def problems(self) -> Iterator[Problem]:
-        """Yield a problem for each quota that is too small.
+        """Yield a problem for each limit of a ResourceQuota that is too small.
 
-        Problems of long-running pods come first. Problems of pods that start together, of updates, and of all pods
-        together follow.
+        Problems of long-running pods come first. Then come Jobs that would never start, and updates that would wait
+        forever. Problems of all pods together come last.
         """
         always = self._lacking(lasting=True)
         yield from self._of(always, lasting=True)
@@ -162,7 +168,7 @@ class Quotas:
                     kind="slots" if lasting else "waiting",
                     subject=self._matching.subject_of(those),
                     what=f"{quota} admits {hard} {resource}, but {what} request {wants}",
-                    details=(f"{_rejection(resource)}: those of {who}, or others that the quota counts",),
+                    details=(f"{_rejection(resource)}: pods of {who}, or other pods that the quota counts",),
                     way_out=_WAY_OUT if lasting else f"ignore this if work may queue. Otherwise, {_WAY_OUT}",
                 )
 
@@ -207,7 +213,10 @@ _STARTS: Mapping[VramVerdict, str] = {
 
 
 class MemoryProblems:
-    """Methods that describe problems with GPU memory: pods too large for every GPU, and shared GPUs without enough."""
+    """Methods that describe problems with GPU memory.
+
+    Examples are a pod that needs more memory than every GPU has, and pods that exceed the memory of a shared GPU.
+    """
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
@@ -236,15 +245,19 @@ class MemoryProblems:
                 yield Problem(
                     kind="vram",
                     subject=consumer.subject,
-                    what=f"its pods{part} need more memory than any GPU that they can get has",
+                    what=f"its pods{part} do not fit in the memory of any GPU that they can get",
                     way_out="use a smaller model or quantization, or a larger GPU",
                     details=nodewise(refused[key], len(nodes)),
                 )
 
     def _too_small(self, consumer: Consumer, kinds: Sequence[int]) -> Mapping[str, str]:
-        """Return why all GPUs in groups of nodes are too small for a workload, as a dict from node name to reason.
+        """Return why the GPUs of nodes have too little memory for a pod of a workload: a dict from node name to reason.
 
-        The result is empty if a GPU of one group has enough memory. It names a few nodes only.
+        The dict is empty if a GPU of one node has enough memory. Otherwise, it contains a few of the nodes as examples.
+
+        Args:
+            consumer: Workload.
+            kinds: Indices of the groups of equal nodes to check.
         """
         whys: dict[str, str] = {}
         for kind in kinds:
@@ -266,8 +279,8 @@ class MemoryProblems:
 
         Args:
             verdict: Whether memory can run out.
-            devices: All devices, with the memory that pods take.
-            conflicts: Sets of pods that need more memory than a device has, and whether more such sets exist.
+            devices: All devices of the nodes, with the memory that pods take.
+            conflicts: Sets of pods that need more memory than a device has.
             waiting: Indices of the workloads with pods that wait for slots.
         """
         if verdict == "safe":
@@ -288,14 +301,14 @@ class MemoryProblems:
         yield Problem(kind="vram", subject=None, what=start, way_out=", or ".join(ways), details=tuple(reasons))
 
     def _unknown(self, silent: Sequence[str]) -> tuple[str, str]:
-        """Return two texts: why the memory of pods or boards is not known, and how to declare it.
+        """Return two texts: that the memory of pods or boards is not known, and how to declare this memory.
 
         Args:
             silent: Names of the workloads that state no memory. If it is empty, the memory of boards is not known.
         """
         if silent:
             states, which = ("states", "it") if len(silent) == 1 else ("state", "each")
-            return f"{joined(silent)} {states} no budget", f"set GpuRequest(vram=...) for {which}"
+            return f"{joined(silent)} {states} no GPU memory", f"set GpuRequest(vram=...) for {which}"
         blank = [one.name for one in self._offers if any(device.vram_mib is None for device in one.devices)]
         return f"the memory of the GPUs of {joined(blank)} is not known", "set GpuNode(vram=...)"
 
@@ -340,14 +353,15 @@ class MemoryProblems:
         return f"{several(self._matching.titles[index], count)}{while_updated}"
 
     def _is_update(self, index: int, count: int) -> bool:
-        """Return whether a workload has the given number of pods only during an update."""
+        """Return whether a workload has ``count`` pods only during an update, which adds pods to the usual number."""
         consumer = self._consumers[index]
         return count > (1 if consumer.is_for_each_node else consumer.pods)
 
     def _is_reported(self, conflict: Conflict) -> bool:
-        """Return whether the conflict is one pod that is too large, which ``of_large_budgets`` has already reported.
+        """Return whether ``of_large_budgets`` has already reported a conflict.
 
-        A conflict is a set of pods that need more memory than a device has.
+        A conflict is a set of pods that need more memory than a device has. The method ``of_large_budgets`` reports
+        a single pod if every GPU that it can get has too little memory.
         """
         return sum(conflict.pods.values()) == 1 and not self._too_large.isdisjoint(conflict.pods)
 
@@ -358,7 +372,11 @@ class MemoryProblems:
 
 
 def power_problems(matching: Matching, power: Power) -> Iterator[Problem]:
-    """Yield a problem for each rack whose GPUs can draw too much power, or have an unknown power limit."""
+    """Yield a problem for each rack whose GPUs may draw more power than the declared limit of the rack.
+
+    The GPUs may exceed this limit if the sum of their power limits is larger, or if the power limit of a GPU is not
+    known.
+    """
     boards = ((one, sum(watts is None for watts in one.gpu_watts) * one.count) for one in matching.offers)
     blank = grouped((offer.rack, (offer.name, number)) for offer, number in boards if number)
     for rack, most in power.rack_watts.items():
@@ -372,7 +390,7 @@ def power_problems(matching: Matching, power: Power) -> Iterator[Problem]:
             yield Problem(
                 kind="power",
                 subject=None,
-                what=f"the GPUs of rack {rack!r} may draw more than its {most} W: {of_blank}, and the others draw "
+                what=f"the GPUs of rack {rack!r} may draw more than its {most} W: {of_blank}, and other boards draw "
                 f"{draws} W at their power limits",
                 way_out="name the board with GpuNode(gpu_model=...), or limit it with GpuNode(power_limit=...)",
             )

@@ -1,8 +1,9 @@
 """The nodes that accept the pods of each workload, and the search for a placement of pods on them.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Nodes that are equal for all
-workloads form a group, called a *kind* in the code, so that the plan looks at each group only once. An *offer* is a
-node or a node pool with its devices. A *packing* is an assignment of pods to nodes with enough slots.
+A *consumer* is a workload as the capacity plan sees it: equal pods of one object that request GPUs. Nodes that have the
+same devices and accept the same pods form a group, called a *kind* in the code. The plan checks only one node of each
+group. An *offer* is a node or a node pool with its devices. A *packing* is an assignment of pods to nodes with enough
+slots.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ class Packed:
 
     Attributes:
         packing: Result of the packing, by item.
-        members: Workloads of each item, each with the number of its pods. If some pods have no room, pods of earlier
-            workloads get the places.
+        members: For each item, pairs of the index of a workload and the number of its pods. If the nodes lack room for
+            some pods of an item, the workloads that come first in the list get room first.
     """
 
     packing: Packing
     members: Sequence[Sequence[tuple[int, int]]]
 
     def seated(self) -> Iterator[tuple[int, int, int]]:
-        """Yield a triple for each workload: index of its item, index of the workload, and number of its placed pods.
+        """Yield a triple for each pair in ``members``: index of the item, index of the workload, number of placed pods.
 
-        An item stands for pods of equal size that the same nodes accept. It can contain several workloads.
+        An item stands for pods of equal size that the same nodes accept. A workload can belong to several items.
         """
         for item, members in enumerate(self.members):
             left = sum(pods for _, pods in members) - self.packing.unplaced.get(item, 0)
@@ -61,7 +62,7 @@ class Packed:
 
 
 class Matching:
-    """The workloads (consumers) of a plan and the nodes that accept their pods.
+    """The workloads (consumers) of a capacity plan and the nodes that accept their pods.
 
     Attributes:
         consumers: Workloads whose pods request GPUs.
@@ -69,20 +70,23 @@ class Matching:
         titles: Name of each workload in a sentence, with its kind if another workload has the same name.
         resources: Resources that a pod requests or a node advertises, in alphabetical order.
         eligibility: Check of which nodes accept which workloads, with reasons.
-        kinds: Groups of nodes that are equal for all workloads, as lists of indices of ``offers``.
+        kinds: Groups of nodes that have the same devices and accept the same pods, as lists of indices of ``offers``.
         takers: For each workload, the indices of the groups of nodes that accept its pods.
-        unsatisfied: For each DaemonSet, by its index, the groups of nodes where it creates a pod that never starts.
+        unsatisfied: For each DaemonSet, by its index, the groups of nodes where its controller creates a pod that never
+            starts.
         uncertain: Groups of nodes where a DaemonSet perhaps creates a pod that never starts. The key is the index of
             the DaemonSet. The value is a dict from each such group to the undeclared labels that decide this.
         units: Lists of workloads whose pods start together. A workload whose pods start on their own is alone in its
             list. DaemonSets, and workloads that no node accepts, are in no list.
         daemons: For each group of nodes, the indices of the DaemonSets whose pods have room there.
-        crowded: For each group of nodes, the indices of the DaemonSets whose pods have no room there.
+        crowded: For each group of nodes, the indices of the DaemonSets whose pods have no room there next to those of
+            ``daemons``.
 
     Source:
         kubernetes/kubernetes@v1.36.2:pkg/controller/daemon/daemon_controller.go, NodeShouldRunDaemonPod: The controller
-        creates a pod on each node that the node affinity and the tolerations of the template allow. It ignores
-        resources. It also ignores the RuntimeClass, whose settings admission adds to the pod afterwards.
+        creates a pod on each node that the node affinity and the tolerations of the pod template allow. The controller
+        ignores resources. It also ignores the ``scheduling`` field of the RuntimeClass, which the API server applies
+        later.
     """
 
     def __init__(
@@ -143,10 +147,10 @@ class Matching:
         return kinds if one.only_on is None else frozenset(k for k in kinds if self.kinds[k][0] in one.only_on)
 
     def _look_at_idle_pods(self, takers: Sequence[frozenset[int]]) -> None:
-        """Find the groups of nodes where a DaemonSet creates a pod that never starts. Record them in two attributes.
+        """Find the groups of nodes where a DaemonSet creates a pod that never starts.
 
-        The attribute ``unsatisfied`` gets the groups where this is certain. The attribute ``uncertain`` gets the groups
-        where it depends on undeclared labels.
+        The function stores the groups where this is certain in the attribute ``unsatisfied``. It stores the groups
+        where this depends on undeclared labels in the attribute ``uncertain``.
 
         Args:
             takers: Sets of groups of nodes. First comes one set for each workload: the groups that accept its pods.
@@ -164,7 +168,12 @@ class Matching:
         self.uncertain = {index: dict(those) for index, those in uncertain.items()}
 
     def _open_labels(self, index: int, offer: int) -> tuple[str, ...]:
-        """Return the labels that a node does not declare and that decide whether a DaemonSet creates a pod there."""
+        """Return the labels that a node does not declare and that decide whether a DaemonSet creates a pod there.
+
+        Args:
+            index: Index of the DaemonSet among the workloads.
+            offer: Index of the node.
+        """
         return self.eligibility.unknown_labels(self._templates[index], offer)
 
     def _units(self) -> list[list[int]]:
@@ -187,7 +196,7 @@ class Matching:
 
     @cached_property
     def nodes_of_daemons(self) -> Mapping[int, int]:
-        """Number of nodes that run a pod of each DaemonSet, by the index of the workload."""
+        """Number of nodes where the pod of a DaemonSet has room, by the index of the DaemonSet."""
         held = zip(self.bins, self.daemons, strict=True)
         return summed((index, one.count) for one, those in held for index in those)
 
@@ -195,9 +204,10 @@ class Matching:
         """Return an assignment of pods to nodes with enough slots (a packing).
 
         Args:
-            tiers: Dicts with the number of pods to place, by the index of the workload. Pods of an earlier dict come
-                first, and within a dict pods of an earlier workload.
-            guest: Further pods of equal size, which come after all pods of ``tiers``. Default: None.
+            tiers: Dicts with the number of pods to place, by the index of the workload. Pods of an earlier dict get
+                room first. Within a dict, pods of an earlier workload get room first.
+            guest: Further pods of equal size, which get room after all pods of ``tiers``. None (the default): no
+                further pods.
         """
         counts = [(number, index, n) for number, pods in enumerate(tiers) for index, n in pods.items() if n]
         # A limit of pods on each node applies to one item, so the pods of a workload with a limit are one item.
@@ -226,7 +236,7 @@ class Matching:
     def refusals(self, index: int) -> Mapping[str, str]:
         """Return the reasons why nodes reject the pods of a workload, by the name of the node or pool.
 
-        The result contains a few nodes only.
+        If many nodes reject the pods, the result contains only the first few of these nodes.
         """
         refusing = (number for number in range(len(self.kinds)) if number not in self.takers[index])
         return self.refusals_of(index, refusing)
@@ -234,7 +244,11 @@ class Matching:
     def refusals_of(self, index: int, kinds: Iterable[int]) -> Mapping[str, str]:
         """Return the reasons why nodes of the given groups reject a workload's pods, by the name of the node or pool.
 
-        The result contains a few nodes only.
+        If the groups contain many nodes, the result contains only the first few of these nodes.
+
+        Args:
+            index: Index of the workload.
+            kinds: Indices of the groups of equal nodes.
         """
         template = self._templates.get(index, index)
         return {
@@ -256,20 +270,20 @@ class Matching:
         return tuple(has - sum(those) for has, *those in zip(self.bins[kind].size, *taken, strict=True))
 
     def names(self, kinds: Collection[int]) -> Sequence[str]:
-        """Return the names of the nodes and pools in the given groups, in the order of the inventory."""
+        """Return the names of the nodes and pools in some groups of ``self.kinds``, in the order of ``self.offers``."""
         return self._names(frozenset(kinds))
 
     def _find_names(self, kinds: frozenset[int]) -> Sequence[str]:
         return [self.offers[i].name for i in sorted(one for number in kinds for one in self.kinds[number])]
 
     def named(self, consumers: Iterable[int]) -> str:
-        """Return the names of some workloads as a list in a sentence."""
+        """Return the names of the given workloads as text for a sentence, such as ``default/a, default/b and ml/c``."""
         return joined([self.titles[index] for index in consumers])
 
     def subject_of(self, consumers: Iterable[int]) -> int | None:
-        """Return the index of the object to which all given workloads belong.
+        """Return the index of the Kubernetes object that creates the pods of all given workloads.
 
-        Return None if they belong to several objects.
+        Return None if several objects create these pods.
         """
         subjects = {self.consumers[index].subject for index in consumers}
         return subjects.pop() if len(subjects) == 1 else None
@@ -290,7 +304,7 @@ def _resources(consumers: Sequence[Consumer], offers: Sequence[NodeOffer]) -> tu
 
 
 def _as_controller_sees(consumer: Consumer) -> Consumer:
-    """Return a copy of a DaemonSet with only those fields that the DaemonSet controller reads when it creates pods."""
+    """Return a copy of a DaemonSet without what its controller ignores: requests for GPUs, and the runtime class."""
     spec = {key: value for key, value in consumer.pod_spec.items() if key != "runtimeClassName"}
     return replace(consumer, asks={}, most_asked={}, pod_spec=spec)
 
@@ -301,9 +315,10 @@ def _as_controller_sees(consumer: Consumer) -> Consumer:
 def with_named_nodes(
     consumers: Sequence[Consumer], offers: Sequence[NodeOffer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[NodeOffer]:
-    """Return the given nodes and pools, with a separate entry for each node that pods select by its name.
+    """Return the given nodes and pools. Divide a pool if pods select one of its nodes by the name of the node.
 
-    If the inventory does not declare a selected name, the plan assumes that a node of a pool has this name.
+    The inventory does not declare the names of the nodes in a pool. If pods select a name that no declared node has,
+    the plan assumes that each pool may have a node with this name.
 
     Args:
         consumers: Workloads whose pods request GPUs.

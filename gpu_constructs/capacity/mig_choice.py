@@ -1,7 +1,7 @@
-"""The choice of MIG devices for the boards of a node, by the pods that run there.
+"""The choice of MIG devices for the boards of a node. The choice depends on the pods that run there.
 
 A MIG profile, such as ``1g.5gb``, is a size of MIG devices. A layout is the number of MIG devices of each profile on a
-board. A demand is a workload with the boards and the memory that its pods need on a node.
+board. A demand is a workload with the boards and the GPU memory that its pods need on a node.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class MigChoice:
 
     Attributes:
         layouts: Layout of each board: the number of MIG devices of each profile; empty for a whole board.
-        asks: Workloads by the resource that each of them should request.
-        pods: Number of pods that have a device on a node at the same time.
+        asks: Dict from what pods should request, such as ``nvidia.com/mig-1g.5gb`` or ``whole boards``, to the
+            workloads of these pods. Empty for a layout that the inventory declares.
+        pods: Number of pods, of all workloads together, that get their devices on a node at the same time.
         missing: Devices that a node lacks for its pods, such as ``2 x nvidia.com/mig-1g.5gb``.
         has_room_to_update: Whether enough devices remain free for the new pods of one update at a time.
     """
@@ -44,9 +45,9 @@ class MigChoice:
 
     @property
     def layout(self) -> Layout | None:
-        """Layout of all boards if all have the same layout, otherwise a list with the layout of each board.
+        """MIG layout of the node, as ``GpuNode`` accepts it. None if the node has no board.
 
-        The value is None if no board exists.
+        This is one layout for all boards, or a list with the layout of each board.
         """
         if not self.layouts:
             return None
@@ -54,7 +55,7 @@ class MigChoice:
 
     @property
     def in_words(self) -> str:
-        """Text that lists the MIG devices of the boards."""
+        """Text that lists the MIG devices of the boards, for example ``2 x 1g.5gb, 1 x 3g.20gb``."""
         each = [", ".join(f"{count} x {part}" for part, count in one.items()) or "a whole GPU" for one in self.layouts]
         if len(set(each)) == 1:
             return each[0]
@@ -66,7 +67,7 @@ def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
     The MIG devices are large enough for the memory that the pods state. For pods that state no memory, the devices are
     as large as possible, but small enough that every pod gets one. If only smaller devices leave room for an update,
-    the function chooses these.
+    the function chooses the smaller devices.
 
     Args:
         hardware: Boards of a node.
@@ -87,7 +88,7 @@ def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
 
 def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
-    """Return the MIG layout that the inventory declares, and how many pods get a device with this layout.
+    """Return the MIG layout that the inventory declares, and how many pods get their devices with this layout.
 
     Args:
         hardware: Boards of a node, with their declared layouts.
@@ -111,12 +112,10 @@ def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
 
 def _taken_off(left: Counter[str], need: _Amounts, pods: int) -> int:
-    """Take devices for as many pods as possible out of the free devices.
-
-    Return the number of pods that get their devices.
+    """Assign free devices to as many pods as possible. Return the number of these pods.
 
     Args:
-        left: Number of free devices by name, which the function changes.
+        left: Number of free devices by name. The function subtracts the assigned devices.
         need: Number of devices that each pod needs, by name.
         pods: Largest number of pods.
     """
@@ -143,9 +142,9 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
 
 
 def _comers(groups: Collection[Sequence[Demand]]) -> tuple[list[int], list[int]]:
-    """Return the numbers of long-running pods and of other pods on one node, as two lists.
+    """Return two lists with one number for each group: its long-running pods on one node, and its other pods there.
 
-    Each list has one number for each of the ``groups`` of workloads. Long-running pods run until someone deletes them.
+    A group is a list of workloads whose pods need the same devices. Long-running pods run until someone deletes them.
     """
     lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in groups]
     most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in groups]
@@ -178,7 +177,12 @@ def _called(need: _Need) -> str:
 
 
 def parts(model_name: str, profiles: Sequence[str]) -> list[str]:
-    """Return the MIG profiles of a board that are smaller than the whole board, the smallest first."""
+    """Return the MIG profiles of a board that are smaller than the whole board, the smallest first.
+
+    Args:
+        model_name: Name of the board.
+        profiles: MIG profiles that the board supports. The last of them is the whole board.
+    """
     size = {profile: mig_vram_mib(model_name, profile) for profile in profiles[:-1]}
     return sorted(size, key=lambda profile: (size[profile], profiles.index(profile)))
 
@@ -186,15 +190,20 @@ def parts(model_name: str, profiles: Sequence[str]) -> list[str]:
 def smallest_part(model_name: str, profiles: Sequence[str], mib: int) -> str | None:
     """Return the smallest MIG profile of a board with at least the given memory in MiB.
 
-    Return None if no profile that is smaller than the whole board has enough memory.
+    Return None if every profile that is smaller than the whole board has less memory.
+
+    Args:
+        model_name: Name of the board.
+        profiles: MIG profiles that the board supports. The last of them is the whole board.
+        mib: Memory in MiB.
     """
     return next((part for part in parts(model_name, profiles) if mib <= mig_vram_mib(model_name, part)), None)
 
 
 def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> tuple[Layouts, list[int]]:
-    """Return a layout of boards that has devices for the given pods, until the boards are full.
+    """Return a MIG layout for the boards of a node, and how many of the given pods get devices with this layout.
 
-    Pods that come first in the list get devices first. Each pod goes to the first board with room.
+    Pods that come first in ``wants`` get devices first. Each MIG device is on the first board with room for it.
 
     Args:
         model_name: Name of the board.
@@ -202,8 +211,9 @@ def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> 
         wants: Groups of equal pods. Each entry has the devices or boards that one pod takes, and the number of pods.
 
     Returns:
-        The layout of each board: the number of MIG devices of each profile, or an empty mapping for a whole board.
-        Then, for each entry of ``wants``, the number of pods that get a device.
+        A pair. The first member is the layout of each board: the number of MIG devices of each profile, or an empty
+        dict for a whole board. The second member is the number of pods that get their devices, for each entry of
+        ``wants``.
     """
     layouts: list[dict[str, int] | None] = [{} for _ in range(boards)]
     placed = [0] * len(wants)

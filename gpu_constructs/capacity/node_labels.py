@@ -44,15 +44,15 @@ def labels_of(
     declared: Mapping[str, str] | None = None,
     nfd: NfdLabels | None = None,
 ) -> dict[str, str]:
-    """Return the labels of a node that the plan can derive before the node runs.
+    """Return the labels of a node that the library can derive before the node runs.
 
     Args:
         node: Node or node pool. For a pool, the result has no hostname.
         sharing: Sharing of GPUs in the configuration of the device plugin and of GPU Feature Discovery.
         mig_strategy: MIG strategy in the configuration of the device plugin and of GPU Feature Discovery.
-        declared: Labels that a user or another program sets. They override derived labels. None: the labels in the
-            inventory.
-        nfd: Labels that the app's Node Feature Discovery publishes. None: the plan does not know them.
+        declared: Labels that the user sets in the inventory or in a node configuration. They override derived labels.
+            None: the labels in the inventory.
+        nfd: Labels that the app's Node Feature Discovery publishes. None: the library does not know these labels.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/lm
@@ -67,7 +67,10 @@ def labels_of(
 
 
 def is_of_sharing(label: str) -> bool:
-    """Check whether the value of a node label depends on how pods share GPUs, or on the names of MIG resources."""
+    """Check whether the value of a node label depends on the sharing of GPUs or on the MIG strategy.
+
+    For example, the label ``nvidia.com/gpu.replicas`` depends on the sharing of GPUs.
+    """
     return _OF_SHARING.match(label) is not None
 
 
@@ -127,7 +130,8 @@ def _resource(
 
     Args:
         resource: Name of the resource.
-        sharing: Sharing of the GPUs. None: all boards have MIG devices, so the boards themselves have 0 replicas.
+        sharing: Sharing of the GPUs; None if the resource stands for whole boards, but every board has MIG devices. The
+            label for replicas is then 0.
         model: Model of the boards; None if it is not known.
         count: Number of boards or MIG devices.
         mib: Memory of a board or MIG device in MiB; None if it is not known.
@@ -151,7 +155,7 @@ def _resource(
 def measured_mig_mib(model: GpuModel | None, profile: str) -> int | None:
     """Return the measured memory in MiB of a MIG device. Return None if no measurement exists.
 
-    The name of a profile states only an upper bound of the memory.
+    The name of a MIG profile states only an upper bound of the memory, for example 5 GiB for ``1g.5gb``.
     """
     if model is None:
         return None

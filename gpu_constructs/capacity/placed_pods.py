@@ -1,8 +1,7 @@
-"""A placement: the pods on each node. Code can add single pods to it and remove them.
+"""A placement: the pods on each node, with methods that add and remove pods.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
-someone deletes them. A gang is a set of pods that must all run at the same time. A *packing* is an assignment of pods
-to nodes with enough slots.
+A *consumer* is a workload as the capacity plan sees it: equal pods of one object that request GPUs. Long-running pods
+run until someone deletes them. A gang is a set of pods that must all run at the same time.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class PlacedPods:
 
     @classmethod
     def of(cls, matching: Matching, packed: Packed) -> PlacedPods:
-        """Return the placement (the pods on each node) for a packing that ``Matching.pack`` returned."""
+        """Return the placement (the pods on each node) for a result of ``Matching.pack``."""
         return cls(matching, [*_nodes(matching, packed)])
 
     def counts(self) -> dict[int, int]:
@@ -40,9 +39,9 @@ class PlacedPods:
         return summed((index, each * nodes.number) for nodes in self.nodes for index, each in nodes.content.items())
 
     def key_of(self, pods: Mapping[int, int]) -> object:
-        """Return a dict key for a set of pods.
+        """Return a dict key for a set of pods. Two sets of pods with equal keys fit the same nodes.
 
-        Two sets with equal keys need the same room, so each fits wherever the other fits.
+        The sets then request the same resources, and the same nodes accept their pods.
 
         Args:
             pods: Number of pods by the index of the workload.
@@ -71,7 +70,12 @@ class PlacedPods:
         return True
 
     def add(self, index: int, count: int) -> int:
-        """Place pods of a workload on the first nodes with room. Return the number of pods without room."""
+        """Place pods of a workload on the first nodes with room. Return the number of pods without room.
+
+        Args:
+            index: Index of the workload.
+            count: Number of pods to place.
+        """
         takers, size = self._matching.takers[index], self._matching.size_of(index)
         most = self._matching.consumers[index].most_per_node
         at = 0
@@ -87,7 +91,12 @@ class PlacedPods:
         return count
 
     def remove(self, index: int, count: int) -> None:
-        """Remove pods of a workload from the last nodes that have such pods."""
+        """Remove pods of a workload, from the last nodes of the placement first.
+
+        Args:
+            index: Index of the workload.
+            count: Number of pods to remove.
+        """
         size = self._matching.size_of(index)
         at = len(self.nodes)
         while count and at:
@@ -108,17 +117,18 @@ def settled(
     most: Mapping[int, int],
     urgent: PlacedPods | None = None,
 ) -> PlacedPods:
-    """Return the placement with all pods that can run at the same time.
+    """Return the pods on each node if all pods of the app exist and each pod with room runs.
 
-    Long-running pods come first. A gang gets room only if there is room for all pods that it needs to start.
+    If not all pods have room, long-running pods (pods that run until someone deletes them) get room before pods that
+    end by themselves. A gang (pods that must run together) gets room only if all pods that it needs to start have room.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
-        always: Packing of the long-running pods.
-        everything: Packing of all pods.
-        most: Number of pods that quotas admit, by the index of the workload.
-        urgent: Placement in which pods of higher priority come first; None if all pods have room or the same
-            priority.
+        always: Assignment of the long-running pods to nodes.
+        everything: Assignment of all pods to nodes, as far as the nodes have room.
+        most: Number of pods that ResourceQuotas admit, by the index of the workload.
+        urgent: Placement in which pods of higher priority get room first. None if all pods have room, or if all pods
+            have the same priority.
     """
     placed = PlacedPods.of(matching, everything)
     if everything.packing.answer == "yes":
@@ -155,15 +165,15 @@ def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) 
 
 
 def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> None:
-    """Add further pods to a placement, as far as nodes have room for them.
+    """Add pods to a placement, as far as nodes have room, until each workload has its number of pods in ``most``.
 
-    Pods of higher priority come first. At equal priority, long-running pods come first. Some gangs can start with only
-    a part of their pods. The remaining pods of these gangs come last.
+    Pods of higher priority get room first. At equal priority, long-running pods get room first. A gang (pods that must
+    run together) may be able to start with some of its pods. Its remaining pods get room last.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
         placed: Placement, which the function changes.
-        most: Largest number of pods by the index of the workload.
+        most: Largest number of pods in the placement, by the index of the workload.
     """
     consumers, counts, full = matching.consumers, placed.counts(), set()
     units = sorted(matching.units, key=lambda unit: (-consumers[unit[0]].priority, not consumers[unit[0]].least_copies))
@@ -221,16 +231,16 @@ def _nodes(matching: Matching, packed: Packed) -> Iterator[Group]:
 def _shared_out(
     items: Mapping[int, int], nodes: int, queues: Mapping[int, list[list[int]]]
 ) -> Iterator[tuple[dict[int, int], int]]:
-    """Yield pairs: the number of pods of each workload on a node, and the number of nodes that have exactly these pods.
+    """Choose to which workloads the pods on a group of nodes belong.
 
-    A packing assigns items (groups of equal pods) to nodes. The pods of an item can belong to several workloads, so
-    this function chooses the workload of each pod.
+    An item is a group of equal pods, which can belong to several workloads. Yield pairs: a dict with the number of pods
+    of each workload on a node, and the number of nodes with these pods.
 
     Args:
         items: Number of pods of each item on a node.
-        nodes: Number of nodes with these items.
-        queues: For each item, its workloads with the number of their pods that still need a node. The function removes
-            pods from the end of the list.
+        nodes: Number of nodes, each with the items in ``items``.
+        queues: For each item, a list of pairs: index of a workload, and number of its pods that still need a node. The
+            last workload in the list gets nodes first. The function subtracts the pods that get nodes.
     """
     while nodes:
         for item in items:
@@ -257,10 +267,11 @@ def _shared_out(
 
 
 def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list[PlannedNode]:
-    """Return the nodes of the plan, each with its devices and the pods on every device.
+    """Return the nodes of the capacity plan, each with its devices and the pods on every device.
 
-    The nodes are in the order of the inventory. Kubernetes counts slots only, and the device plugin chooses the device
-    of a pod. This function chooses the device with the fewest used slots, as NVIDIA's plugin does by default.
+    The nodes are in the order of the inventory. The scheduler counts only the slots of a node, and the device plugin
+    chooses the device of each pod. This function chooses the device with the fewest used slots, as the NVIDIA device
+    plugin does by default.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -286,7 +297,7 @@ def seats_of(offer: NodeOffer, consumers: Sequence[Consumer], pods: Mapping[int,
 
     Args:
         offer: Node with its devices.
-        consumers: Workloads of the plan.
+        consumers: Workloads of the capacity plan.
         pods: Number of pods on the node, by the index of the workload.
     """
     free = [device.slots for device in offer.devices]

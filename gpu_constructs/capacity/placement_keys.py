@@ -1,8 +1,8 @@
 """The properties of pods and nodes that decide which nodes accept which pods.
 
-Two classes contain these properties: ``Demands`` for the pods of a workload, and ``Offered`` for a node. Their objects
-are hashable, so that the plan checks equal pods and equal nodes only once. A *consumer* is a workload as the plan sees
-it.
+Two classes contain these properties: ``Demands`` for the pods of a workload, and ``Offered`` for a node. Instances of
+both classes are hashable, so that the capacity plan checks equal pods and equal nodes only once. A *consumer* is a
+workload as the plan sees it: equal pods of one object that request GPUs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Rule:
     """A rule for the value of one node label, or for the node's name, as in a node affinity.
 
     Attributes:
-        key: Key of the label, or ``NODE_NAME``.
+        key: Key of the label; ``NODE_NAME`` for a rule for the node's name.
         operator: Operator of the rule, such as ``In``.
         values: Values of the rule; empty for ``Exists`` and ``DoesNotExist``.
     """
@@ -147,12 +147,14 @@ class Offered:
         labels: Labels of the node.
         taints: Key, value and effect of each taint.
         allocatable: Number of slots of each resource.
-        is_pool: Whether the object stands for a pool: several nodes without declared names.
+        is_pool: Whether the node belongs to a pool, whose nodes have no declared names. False if no pod selects nodes
+            by name or hostname.
         most_each: Largest amount of each resource that a container can request, if the device plugin sets a limit.
         why_nothing: Reason why the node advertises no GPU; empty if it advertises one, or if the reason is not known.
-        absent: Labels that no program publishes on the node. If the user does not declare such a label, the node lacks
-            it. For other labels of the same domain, the plan assumes that a program may set them.
-        published: Labels that programs publish on some nodes, so that the plan does not know whether the node has them.
+        absent: Labels that no component of the cluster publishes on the node. The node has such a label only if
+            ``labels`` contains it.
+        published: Labels that components of the cluster publish on some nodes only. The plan does not know whether this
+            node has them.
     """
 
     name: str
@@ -169,7 +171,7 @@ class Offered:
     def values(self) -> Mapping[str, str]:
         """Values of the node's labels by label key. The value for the key ``NODE_NAME`` is the name of the node.
 
-        For a pool, ``NAME_IN_POOL`` takes the place of the unknown node names.
+        For a pool, the value is ``NAME_IN_POOL``, because the names of its nodes are not known.
         """
         if self.is_pool:
             return {HOSTNAME: NAME_IN_POOL, NODE_NAME: NAME_IN_POOL, **dict(self.labels)}
@@ -177,12 +179,12 @@ class Offered:
 
     @cached_property
     def amounts(self) -> Mapping[str, int]:
-        """Number of slots of the node by resource."""
+        """Number of slots of the node by resource, for example ``{"nvidia.com/gpu": 4}``."""
         return dict(self.allocatable)
 
     @cached_property
     def limits(self) -> Mapping[str, int]:
-        """Largest amount that a container can request, by resource."""
+        """Largest amount that a container can request, by resource, if the device plugin sets a limit."""
         return dict(self.most_each)
 
     def judge(self, rule: Rule) -> bool | None:
@@ -203,13 +205,13 @@ class Offered:
 def placement_key(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None) -> Demands:
     """Return the properties of a workload that decide which nodes accept its pods.
 
-    If two workloads have equal results, all functions of the plan treat them in the same way. The exception is
-    ``vram_refusal``, which also reads ``vram_mib``.
+    If the results are equal for two workloads, the same nodes accept their pods. The result does not contain GPU
+    memory, which the function ``vram_refusal`` checks.
 
     Args:
         consumer: Workload.
-        runtime_classes: Field ``scheduling`` of each known RuntimeClass, by name. Admission adds it to the pods.
-            Default: None, for no RuntimeClass.
+        runtime_classes: Field ``scheduling`` of each known RuntimeClass, by name. The API server adds the node selector
+            and the tolerations in this field to the pods. Default: None, for no RuntimeClass.
     """
     spec = consumer.pod_spec
     scheduling = (runtime_classes or {}).get(_text(spec.get("runtimeClassName"))) or {}
@@ -241,8 +243,8 @@ def offer_key(
 ) -> Offered:
     """Return the properties of a node that decide which pods it accepts.
 
-    If two nodes have equal results, all functions of the plan treat them in the same way. The exception is
-    ``vram_refusal``, which also reads the memory of devices.
+    If the results are equal for two nodes, both nodes accept the same pods. The result does not contain GPU memory,
+    which the function ``vram_refusal`` checks.
 
     Args:
         offer: Node or node pool.
@@ -331,9 +333,9 @@ def _integer(text: str) -> int | None:
 
 
 def _compares(operator: str, text: str, bound: str) -> bool:
-    """Check whether a label value is greater (``Gt``) or less (``Lt``) than a bound.
+    """Check whether a value of a label or taint is greater (``Gt``) or less (``Lt``) than a bound.
 
-    Return False if one of them is not a whole number.
+    Return False if the value or the bound is not a whole number.
     """
     number, limit = _integer(text), _integer(bound)
     if number is None or limit is None:

@@ -1,4 +1,4 @@
-"""The capacity plan of an app, with methods that return it as a report."""
+"""The capacity plan of an app, with methods that return the plan as a report."""
 
 from __future__ import annotations
 

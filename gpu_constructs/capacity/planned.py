@@ -1,4 +1,4 @@
-"""The data classes of a capacity plan: the devices of nodes, the pods on them, and the problems.
+"""The data classes of a capacity plan: the devices of nodes, the pods on these devices, and the problems of the plan.
 
 A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. A *slot* is one unit of an
 extended resource that a node advertises. Long-running pods run until someone deletes them.
@@ -15,9 +15,10 @@ from gpu_constructs.capacity.gathered import summed
 from gpu_constructs.records import dataclass, field
 
 Answer = Literal["yes", "no", "undecided", "conditional"]
-"""Answer to the question whether pods fit.
+"""Answer to the question whether the nodes have room for the pods.
 
-``undecided`` means that the search gave up. ``conditional`` means that they fit under conditions that the plan lists.
+- ``undecided``: The search for room gave up.
+- ``conditional``: The nodes have room under the conditions in ``Plan.conditions``, which the plan cannot check.
 """
 
 VramVerdict = Literal["safe", "depends", "overcommitted", "unknown", "undecided"]
@@ -37,7 +38,7 @@ class Device:
 
     Attributes:
         resource: Name of the extended resource, such as ``nvidia.com/gpu``, or of the DRA device class.
-        slots: Number of slots of the device: the number of containers that can use it at the same time.
+        slots: Amount of the resource that the device provides, for example 4 for a GPU with 4 replicas.
         vram_mib: Memory of the device in MiB, which all its pods share; None if it is not known.
         gpu: Index of the board in the node.
         profile: MIG profile; empty for a whole board.
@@ -56,7 +57,7 @@ class Device:
 
     @property
     def title(self) -> str:
-        """Name of the device in a sentence about its node."""
+        """Name of the device in a sentence about its node, for example ``GPU 0`` or ``GPU 0 1g.5gb``."""
         return f"GPU {self.gpu}" + (f" {self.profile}" if self.profile else "")
 
 
@@ -75,10 +76,11 @@ class NodeOffer:
         vram_unit_mib: Memory in MiB that one slot stands for, if slots count memory; otherwise None.
         gpu_watts: Power limit of each board in watts; None for a board with an unknown limit.
         rack: Name of the rack; empty if the inventory names none.
-        notes: Assumptions about the node, each a sentence without a period.
-        absent: Labels that no program publishes on the node. If the user does not declare such a label, the node lacks
-            it. For other labels of the same domain, the plan assumes that a program may set them.
-        published: Labels that programs publish on some nodes, so that the plan does not know whether the node has them.
+        notes: Assumptions about the node, each a sentence without a period, or a ``Condition``.
+        absent: Labels that no component of the cluster publishes on the node. The node has such a label only if
+            ``labels`` contains it.
+        published: Labels that components of the cluster publish on some nodes only. The plan does not know whether this
+            node has them.
     """
 
     name: str
@@ -103,17 +105,23 @@ class NodeOffer:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of the plan: pods that do not fit, or a condition under which they fit.
+    """A problem that the capacity plan reports, for example a Deployment whose pods no node accepts.
 
     Attributes:
-        kind: Kind of the problem. ``placement``: no node accepts a pod. ``slots``: a resource has too few slots.
-            ``rollout``: an update would wait forever. ``waiting``: not all pods can run at the same time. ``vram``:
-            memory may run out. ``power``: the boards of a rack exceed its power limit. ``unchecked``: the pods fit only
-            under a condition that the plan cannot check.
-        subject: Index of the object that has the problem; None if no single object has it.
-        what: Text of the problem.
+        kind: Kind of the problem:
+
+            - ``placement``: No node of the inventory accepts the pods of a workload.
+            - ``slots``: The nodes do not have enough free slots for pods that must run.
+            - ``rollout``: The update of a workload would wait forever, because its new pods have no room.
+            - ``waiting``: Not all pods of the app can run at the same time.
+            - ``vram``: The memory of a GPU may run out.
+            - ``power``: The boards of a rack may draw more power than the rack allows.
+            - ``unchecked``: The pods fit only under a condition that the plan cannot check.
+        subject: Index of the object that has the problem, among the objects of the app. None if the problem concerns
+            several objects, or a node.
+        what: Text of the problem, without its reasons.
         way_out: Instruction that states how the user can solve the problem.
-        details: Reasons, for example one for each node.
+        details: Reasons of the problem, for example one for each node that rejects the pods.
     """
 
     kind: Literal["placement", "slots", "rollout", "waiting", "vram", "power", "unchecked"]
@@ -149,9 +157,11 @@ class PlannedDevice:
 
     Attributes:
         device: Device of a node.
-        seats: Slots that pods hold in one possible placement, with one entry for each workload.
-        typical_mib: Memory in MiB that these pods usually take together. Pods that state no memory count as 0.
-        seated_mib: Largest memory in MiB that these pods take together. Pods that state no memory count as 0.
+        seats: Slots of the device that pods hold in one possible placement, with one entry for each workload.
+        typical_mib: Memory in MiB that the pods in ``seats`` usually take together. Pods that state no memory count
+            as 0.
+        seated_mib: Largest memory in MiB that the pods in ``seats`` take together. Pods that state no memory count
+            as 0.
         worst_mib: Largest memory in MiB that pods can take together on the device, in any placement.
         has_unknown: Whether a pod that can share the device states no memory.
     """
@@ -175,9 +185,9 @@ class PlannedNode:
 
     Attributes:
         offer: Node or pool with its devices.
-        first: Position of the first of these nodes in the pool; 0 for the first node of the pool.
-        count: Number of nodes in this entry.
-        devices: Devices of each of these nodes, with their pods.
+        first: Position in the pool of the first node of this entry; 0 for the first node of the pool.
+        count: Number of nodes of this entry.
+        devices: Devices of each node of this entry, with the pods that use the devices.
     """
 
     offer: NodeOffer
@@ -187,13 +197,13 @@ class PlannedNode:
 
     @property
     def watts(self) -> int | None:
-        """Power in watts of all boards of one node at their power limits. It is None if a limit is not known."""
+        """Total power limit of the boards of one node in watts; None if the limit of a board is not known."""
         watts = self.offer.gpu_watts
         return None if None in watts else sum(each or 0 for each in watts)
 
     @property
     def title(self) -> str:
-        """Name of the nodes: the name of the pool, and their positions if the pool has several nodes."""
+        """Name of the nodes in reports, such as ``gpu-a`` for one node, or ``gpu-pool 1 to 3`` for nodes of a pool."""
         if self.offer.count == 1:
             return self.offer.name
         last = self.first + self.count - 1
@@ -206,10 +216,10 @@ class PlannedConsumer:
 
     Attributes:
         consumer: Workload whose pods request GPUs.
-        placed: Number of pods that run if all pods of the plan start.
-        waiting: Number of pods that stay Pending if all pods of the plan start.
-        nodes: Names of the nodes and pools that accept its pods.
-        refusals: Reason why a node rejects its pods, by the name of the node or pool.
+        placed: Number of pods that run if all pods of the capacity plan exist.
+        waiting: Number of pods that stay Pending if all pods of the capacity plan exist.
+        nodes: Names of the nodes and pools that accept the pods of the workload.
+        refusals: Reasons why nodes reject the pods of the workload, by the name of the node or pool.
     """
 
     consumer: Consumer
@@ -223,11 +233,12 @@ class PlannedConsumer:
 class Conflict:
     """A minimal set of pods that together need more memory than a device has.
 
-    If you remove any pod from the set, the other pods fit the device.
+    If you remove any pod from the set, the other pods fit the device. A conflict can also be a single pod that needs
+    more memory than its limit from MPS.
 
     Attributes:
         device: Name of the device, such as ``NVIDIA GeForce RTX 5070 Ti``.
-        vram_mib: Memory of the device in MiB.
+        vram_mib: Memory of the device, or the limit from MPS, in MiB.
         pods: Number of pods by the index of the workload in ``Plan.consumers``.
         together_mib: Memory in MiB that these pods need together.
     """
@@ -246,7 +257,7 @@ class Stock:
         total: Number of slots that the nodes advertise.
         always: Number of slots that long-running pods request.
         wanted: Number of slots that all pods request together.
-        placed: Number of slots that pods hold, if all pods that fit run.
+        placed: Number of slots in use, if every pod with room runs.
     """
 
     total: int
@@ -256,19 +267,19 @@ class Stock:
 
     @property
     def left(self) -> int:
-        """Number of free slots if all pods that fit run."""
+        """Number of free slots, if every pod with room runs."""
         return self.total - self.placed
 
 
 @dataclass(frozen=True)
 class Power:
-    """The power of the boards at their power limits.
+    """The total power of the boards, if every board draws as much as its power limit allows.
 
     Attributes:
         watts: Sum of the known power limits in watts.
         unknown: Number of boards with an unknown power limit.
         racks: Sum of the known power limits in watts, by rack.
-        rack_watts: Power in watts that each rack allows, for racks with a declared limit.
+        rack_watts: Power limit of each rack in watts, for racks with a declared limit.
     """
 
     watts: int
@@ -279,23 +290,23 @@ class Power:
 
 @dataclass(frozen=True)
 class PlanData:
-    """The placement of all pods, and the problems of the plan.
+    """The data of a capacity plan: the placement of all pods, and the problems that the plan found.
 
     Attributes:
         nodes: Nodes of the cluster. Nodes of a pool that have the same pods are one entry.
         consumers: Workloads whose pods request GPUs, with the result of their placement.
         stock: Slots of every resource that a node advertises or a pod requests.
-        always_fits: Whether all long-running pods have room. Long-running pods run until someone deletes them.
-        all_fits: Whether all pods have room at the same time.
-        vram: Whether GPU memory can run out.
+        always_fits: Answer whether all long-running pods have room. Long-running pods run until someone deletes them.
+        all_fits: Answer whether all pods have room at the same time, for example ``conditional``.
+        vram: Answer whether GPU memory can run out, for example ``overcommitted``.
         conflicts: Minimal sets of pods that together need more memory than a device has. Sets with the fewest pods come
             first.
-        has_more_conflicts: Whether more conflicts exist than ``conflicts`` lists.
-        power: Power of the boards at their power limits.
+        has_more_conflicts: Whether more conflicts may exist than ``conflicts`` lists.
+        power: Total power of the boards, if every board draws as much as its power limit allows.
         problems: Problems that the plan found.
         advice: Possible improvements, each a sentence without a period.
         notes: Assumptions of the plan, each a sentence without a period.
-        conditions: Conditions on which the answers depend and that the plan cannot check.
+        conditions: Conditions on which the answers depend, as problems of the kind ``unchecked``.
     """
 
     nodes: Sequence[PlannedNode]

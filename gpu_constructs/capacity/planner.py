@@ -1,7 +1,8 @@
-"""The capacity planner: computes whether the pods of an app fit the GPU nodes of its cluster.
+"""The capacity planner, which computes whether the GPU nodes of a cluster have room for the pods of an app.
 
-It places the pods on nodes, adds up slots, memory and power, and records assumptions. A *consumer* is a workload as the
-plan sees it: equal pods of one object that request GPUs. Long-running pods run until someone deletes them.
+The planner places the pods on nodes, adds up slots, memory and power, and records assumptions. A *consumer* is a
+workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until someone deletes
+them.
 """
 
 from __future__ import annotations
@@ -48,16 +49,17 @@ def plan_capacity(manifests: Iterable[Mapping[str, Any] | None], inventory: GpuI
     """Return the capacity plan of plain manifests, without a cdk8s app and without Node.js.
 
     The manifests can come from ``helm template``, ``kustomize build`` or ``kubectl get -o json``. The function writes
-    no file. The manifests of a device plugin do not show how nodes share their GPUs, so specify it with
-    ``GpuNode(sharing=...)``.
+    no file. It does not read the configuration of a device plugin from the manifests. If pods share the GPUs of a node,
+    set ``GpuNode(sharing=...)``.
 
     Args:
-        manifests: Kubernetes objects as plain data. The plan reads the items of a ``List``. It skips None, which stands
-            for an empty YAML document.
+        manifests: Kubernetes objects as plain data. For an object of the kind ``List``, the function reads its items.
+            It skips None, which stands for an empty YAML document.
         inventory: GPU nodes of the cluster.
 
     Returns:
-        The plan. Its methods ``to_text(title)``, ``to_json``, ``to_svg`` and ``to_html`` return reports.
+        The plan. Its methods ``to_text(title)``, ``to_json(title)``, ``to_svg(title)`` and ``to_html(title)`` return
+        reports.
 
     Raises:
         GpuConstructsError: If ``inventory`` is not a GpuInventory, or a manifest is not a Kubernetes object.
@@ -70,7 +72,7 @@ def plan(facts: Facts, inventory: GpuInventory) -> Plan:
     """Return the capacity plan of an app.
 
     Args:
-        facts: Objects of the app, and what its constructs declare about their effects on the cluster.
+        facts: What the app contains: its objects, and what its constructs declare about their effects on the cluster.
         inventory: GPU nodes of the cluster.
     """
     consumers = consumers_of(facts)
@@ -104,14 +106,15 @@ def plan_of(
     rack_watts: Mapping[str, int],
     others: Sequence[Consumer] = (),
 ) -> Plan:
-    """Return the plan for workloads and nodes, without advice.
+    """Return the capacity plan for workloads and nodes, with an empty attribute ``advice``.
 
     Args:
         consumers: Workloads whose pods request GPUs.
         offers: Nodes and node pools with their devices.
         runtime_classes: Field ``scheduling`` of each RuntimeClass, by name.
-        rack_watts: Power in watts that each rack allows.
-        others: Workloads of the app that request no GPU. Rules between pods can refer to their pods.
+        rack_watts: Power limit of each rack in watts, by the name of the rack.
+        others: Workloads of the app that request no GPU. Affinity and topology spread rules of GPU pods can select the
+            pods of these workloads.
     """
     offers = with_named_nodes(consumers, offers, runtime_classes)
     choice = chosen([one.as_it_runs() for one in consumers], offers, runtime_classes)
@@ -163,12 +166,13 @@ def plan_of(
 
 
 def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed, Packed]:
-    """Return two placements: one of the long-running pods, and one of all pods that quotas admit.
+    """Return two assignments of pods to nodes: for the long-running pods, and for all pods that ResourceQuotas admit.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
         quotas: Number of pods that ResourceQuotas admit.
-        choice: Workloads after the choice of devices for claims that accept alternatives.
+        choice: Choice of devices for ResourceClaims that accept alternative devices. An assignment has the answer
+            "undecided" instead of "no" if another choice may leave room for all pods.
     """
     always = _known(matching.pack(quotas.least), is_sure=choice.is_least_sure)
     if all(quotas.most[index] <= count for index, count in quotas.least.items()):
@@ -179,13 +183,13 @@ def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed,
 
 
 def _known(packed: Packed, *, is_sure: bool) -> Packed:
-    """Return a packing whose answer is "undecided" instead of "no" if the answer "no" may be wrong.
+    """Return the given assignment of pods to nodes, with the answer "undecided" instead of "no" if "no" may be wrong.
 
-    It may be wrong if the claims of pods accept alternative devices: another choice of devices may leave room for all
-    pods.
+    The answer "no" may be wrong if the claims of pods accept alternative devices: another choice of devices may leave
+    room for all pods.
 
     Args:
-        packed: Packing of pods on nodes, with the answer whether all pods fit.
+        packed: Assignment of pods to nodes, with the answer whether all pods have room.
         is_sure: Whether the answer "no" is certain.
     """
     if is_sure or packed.packing.answer != "no":
@@ -194,14 +198,14 @@ def _known(packed: Packed, *, is_sure: bool) -> Packed:
 
 
 def _by_priority(matching: Matching, quotas: Quotas, everything: Packed) -> PlacedPods | None:
-    """Return the placement in which pods of higher priority come first.
+    """Return the pods on each node if pods of higher priority get room first and evict pods of lower priority.
 
-    The result is None if all pods have room, or if all have the same priority.
+    Return None if priorities do not matter: all pods have room, or all pods have the same priority.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
         quotas: Number of pods that ResourceQuotas admit.
-        everything: Packing of all pods.
+        everything: Assignment of all pods to nodes, with the answer whether all pods have room.
     """
     if everything.packing.answer == "yes" or len({matching.consumers[index].priority for index in quotas.most}) < 2:
         return None
@@ -217,15 +221,18 @@ def _of_places(
     *,
     may_look: bool,
 ) -> list[Problem]:
-    """Return the problems of pods for which no node has enough room. Problems of long-running pods come first.
+    """Return the problems of pods for which no node has enough room.
+
+    If the long-running pods do not have enough room, return only this problem.
 
     Args:
         problems: Object whose methods describe the problems.
-        always: Placement of the long-running pods, as far as they fit.
-        everything: Placement of all pods, as far as they fit.
-        urgent: Placement in which pods of higher priority come first; None if all pods have room.
-        lacking: Number of waiting pods by the index of the workload.
-        may_look: Whether to search for room for new pods next to the long-running pods.
+        always: Assignment of the long-running pods to nodes, as far as the nodes have room.
+        everything: Assignment of all pods to nodes, as far as the nodes have room.
+        urgent: Placement in which pods of higher priority get room first. None if all pods have room, or if all pods
+            have the same priority.
+        lacking: Number of pods that stay Pending, by the index of the workload.
+        may_look: Whether to report that new pods of a Job or an update have no room next to the long-running pods.
     """
     if always.packing.answer == "no":
         return [problems.of_what_always_runs(always, urgent)]
@@ -239,7 +246,8 @@ def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer
     Args:
         matching: Workloads and the nodes that accept their pods.
         quotas: Number of pods that ResourceQuotas admit.
-        beside: The two answers without regard to quotas.
+        beside: The same two answers under affinity and topology spread rules, but for fewer pods. These answers ignore
+            pods that ResourceQuotas reject, and pods of the workloads that ``_lost`` returns.
     """
     lost = _lost(matching)
     always: Answer = "no" if any(one.lasts for one in lost) or not quotas.admits_always else beside.always
@@ -247,7 +255,9 @@ def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer
 
 
 def _lost(matching: Matching) -> list[Consumer]:
-    """Return the workloads that would lack room for some of their pods even if the app had no other workloads.
+    """Return the workloads with pods that certainly have no room.
+
+    Either no node accepts these pods, or they are pods of a DaemonSet that creates a pod on a node without room.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -263,10 +273,10 @@ def _lost(matching: Matching) -> list[Consumer]:
 
 
 def _without_solver(answers: Collection[str]) -> Iterator[str]:
-    """Yield a note to install the solver HiGHS if it is missing and one of the answers is "undecided"."""
+    """Yield a note to install the solver HiGHS if an answer is "undecided" and the solver is not installed."""
     if "undecided" in answers and not solver.is_installed():
         yield (
-            "only the solver can decide whether this fits, and it is not installed. Run "
+            "only the solver HiGHS can decide whether the pods fit, and it is not installed. Run "
             "pip install 'gpu-constructs[plan]'"
         )
 
@@ -280,7 +290,7 @@ def _unsearched(problems: Problems, choice: Chosen) -> Iterator[Problem]:
 
 
 def _short(problem: Problem) -> Problem:
-    """Return a copy of a problem, with its texts shortened to at most ``_LONGEST`` characters."""
+    """Return a copy of a problem, and shorten very long texts in the copy."""
     what = _cut(problem.what)
     details, room = problem.details, _LONGEST - len(what) - len(": ")
     if len("; ".join(details)) > room:
@@ -293,7 +303,7 @@ def _cut(text: str, most: int = _LONGEST) -> str:
 
 
 def _wanted(matching: Matching, index: int) -> int:
-    """Return the number of pods of a workload if all its pods run."""
+    """Return how many pods the workload with the given index has, including pods without room on a node."""
     consumer = matching.consumers[index]
     if consumer.is_for_each_node:
         kinds = [*matching.takers[index], *matching.unsatisfied.get(index, ())]

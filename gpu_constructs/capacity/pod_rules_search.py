@@ -1,19 +1,19 @@
 """A search for a placement of pods that follows their required topology spread, affinity and anti-affinity rules.
 
-It accepts and rejects nodes as kube-scheduler does. A *consumer* is a workload as the plan sees it: equal pods of one
-object that request GPUs. A *domain* is the set of nodes that have the same value of the label in ``topologyKey``. The
-*owner* of a rule is the workload whose pod spec contains it. The *others* of a rule are the workloads whose pods its
-label selector matches.
+The search accepts and rejects nodes as kube-scheduler does. A *consumer* is a workload as the capacity plan sees it:
+equal pods of one object that request GPUs. A *domain* is the set of nodes that have the same value of the label in
+``topologyKey``. The *owner* of a rule is the workload whose pod spec contains the rule. The *others* of a rule are the
+workloads whose pods the label selector of the rule matches.
 
 Sources:
     kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/podtopologyspread/filtering.go: A node must have the
-    label in ``topologyKey``. With the new pod, its domain may have at most ``maxSkew`` pods more than the domain with
-    the fewest pods. Nodes that the node affinity rejects belong to no domain. Full nodes and tainted nodes belong to
-    domains too.
+    label in ``topologyKey``. With the new pod, the domain of this node may have at most ``maxSkew`` pods more than the
+    domain with the fewest pods. By default, nodes that the node affinity rejects belong to no domain. Full nodes and
+    tainted nodes do belong to one.
 
-    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/interpodaffinity/filtering.go: Anti-affinity also
-    keeps later pods away from the pod that declares it. For each affinity term of a pod, the domain of the node must
-    contain a pod that all terms select. The first such pod in the cluster needs no other pod.
+    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/interpodaffinity/filtering.go: A running
+    pod also keeps away new pods that its anti-affinity selects. For each affinity term of a new pod, the domain of the
+    node must contain a pod that all terms select. If the cluster has no such pod, the terms must select the new pod.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Found:
     Attributes:
         answer: Whether all pods have room; ``undecided`` if the search gave up.
         placed: Best placement that the search found.
-        is_alone: Whether the answer holds only if the inventory lists all nodes of the cluster.
+        is_alone: Whether the answer assumes that the cluster has no nodes besides those in the inventory.
     """
 
     answer: Literal["yes", "no", "undecided"]
@@ -69,11 +69,11 @@ class Found:
 
 @dataclass(frozen=True)
 class _Group:
-    """Nodes that are equal for all rules between pods, apart from their names.
+    """Equal nodes that are in the same topology domains, except for the domains of ``kubernetes.io/hostname``.
 
     Attributes:
-        kind: Index of the group of equal nodes in ``Matching.kinds``.
-        values: Values of the labels that rules use as ``topologyKey``; None for a missing label.
+        kind: Index of the larger group in ``Matching.kinds`` that contains these nodes.
+        values: Value of each label that rules use as ``topologyKey``; None for a missing label.
         count: Number of nodes in the group.
     """
 
@@ -85,12 +85,12 @@ class _Group:
 
 
 class BetweenPods:
-    """The rules between the pods of the workloads in a plan, and a search for placements that follow the rules.
+    """The topology spread, affinity and anti-affinity rules of pods, and a search for placements that follow the rules.
 
     Attributes:
         undeclared: Labels with unknown values that rules use as ``topologyKey``, by the index of the workload that has
             the rule. The search ignores rules with such labels.
-        involved: Indices of the workloads that contain a rule or that the label selector of a rule matches.
+        involved: Indices of the workloads whose pods have a rule, or whose pods the label selector of a rule matches.
     """
 
     def __init__(self, matching: Matching, rules: Rules, runtime_classes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -129,15 +129,15 @@ class BetweenPods:
         ]
 
     def _is_open(self, offered: Sequence[Offered], owner: int, key: str) -> bool:
-        """Check whether at least one node that accepts a workload's pods may or may not have the label ``key``."""
+        """Check whether the label ``key`` is unknown for at least one node that accepts pods of workload ``owner``."""
         taking = (at for kind in self._matching.takers[owner] for at in self._matching.kinds[kind])
         return any(offered[at].judge(Rule(key, "Exists")) is None for at in taking)
 
     def _is_domain(self, spread: Spread, offered: Offered) -> bool:
-        """Check whether a node belongs to a domain of a spread constraint.
+        """Check whether a topology spread constraint counts the pods on a node.
 
-        The fields ``nodeAffinityPolicy`` and ``nodeTaintsPolicy`` of the constraint decide whether node affinity and
-        taints matter.
+        If ``nodeAffinityPolicy`` is ``Honor``, the constraint skips nodes that the node affinity rejects. If
+        ``nodeTaintsPolicy`` is ``Honor``, it skips nodes with taints that the pods do not tolerate.
         """
         demands = replace(self._demands[spread.owner], asks=(), most_asked=())
         if not spread.honors_taints:
@@ -147,25 +147,25 @@ class BetweenPods:
         return refusal(demands, offered) is None
 
     def is_of_revisions(self, unit: Collection[int]) -> bool:
-        """Check whether a rule of one of the workloads counts the old and the new pods of an update separately."""
+        """Check whether a rule of the given workloads selects only pods of one revision, by ``matchLabelKeys``."""
         return not self._of_revisions.isdisjoint(unit)
 
     def is_near_others(self, unit: Collection[int], pods: Mapping[int, int]) -> bool:
-        """Check whether the given workloads have an affinity to pods of another workload that has no running pods.
+        """Check whether a podAffinity of the given workloads selects another workload that has no running pods.
 
         Args:
-            unit: Indices of the workloads.
+            unit: Indices of the given workloads. None of these counts as another workload.
             pods: Number of running pods, by the index of the workload.
         """
         others = {index for one in self._rules.nears if one.owner in unit for index in one.others}
         return any(not pods.get(index) for index in others - {*unit})
 
     def search(self, least: Mapping[int, int], most: Mapping[int, int]) -> Found | None:
-        """Search for a placement of all pods.
+        """Search for a placement of pods that follows the topology spread, affinity and anti-affinity rules.
 
         Args:
             least: Number of pods to place before all other pods, by the index of the workload.
-            most: Number of all pods, by the index of the workload.
+            most: Number of all pods to place, by the index of the workload.
 
         Returns:
             Whether all pods have room, and the best placement found. None if the cluster is too large for a search.
@@ -182,7 +182,7 @@ class BetweenPods:
 
 
 class _Search:
-    """A search over all orders in which kube-scheduler can place pods.
+    """A search over all orders in which kube-scheduler can place the pods, and over all nodes that it can choose.
 
     A state is the number of pods of each workload on each node. The search visits each state at most once.
     """
@@ -206,10 +206,7 @@ class _Search:
         self._free = [index for index in order if index not in between.involved]
 
     def run(self) -> Found:
-        """Return a placement of all pods, or the best placement found.
-
-        The search ends when all pods have room, when no state remains, or when it has visited too many states.
-        """
+        """Return whether all pods have room, and the best placement that the search found."""
         everyone, daemons = range(len(self._matching.consumers)), self._matching.daemons
         alone = [tuple(int(index in daemons[group.kind]) for index in everyone) for group in self._groups]
         state: _State = tuple((pods,) * group.count for pods, group in zip(alone, self._groups, strict=True))
@@ -237,7 +234,10 @@ class _Search:
         return Found("no" if best_rank[1] < wanted else "yes", self._placed(self._filled(best)))
 
     def _is_too_little(self, rule: Spread) -> bool:
-        """Check whether the pods of a workload exceed a spread constraint even if no domain has other pods."""
+        """Check whether a spread constraint keeps some pods of its own workload Pending even if all nodes are empty.
+
+        Return False if the constraint does not select exactly the pods of this workload.
+        """
         index = rule.owner
         if rule.others != {index}:
             return False
@@ -255,7 +255,7 @@ class _Search:
         return sum(min(each, highest) for each in domains.values()) < self._most.get(index, 0)
 
     def _domains(self, rule: Spread, amount: Callable[[int, int], int]) -> dict[object, int]:
-        """Return the sum of an amount over the nodes of each domain of a spread constraint, as a dict by domain.
+        """Return, for each topology domain of a spread constraint, the sum of ``amount`` over the nodes of the domain.
 
         Args:
             rule: Spread constraint.
@@ -270,10 +270,10 @@ class _Search:
         )
 
     def _emptiest(self, rule: Spread, domains: Mapping[object, int]) -> int:
-        """Return the smallest amount among the domains of a spread constraint.
+        """Return the smallest amount in ``domains``, which maps topology domains to amounts, such as numbers of pods.
 
-        The result is 0 if there are fewer domains than ``minDomains``, or if nodes outside of the inventory can be
-        domains.
+        The result is 0 if there are fewer domains than ``minDomains``, or if a node that is not in the inventory may be
+        an empty domain.
         """
         is_short = len(domains) < rule.min_domains or rule in self._opens
         return 0 if is_short else min(domains.values(), default=0)
@@ -288,7 +288,8 @@ class _Search:
     def _next(self, state: _State) -> Iterator[_State]:
         """Yield the states that have one pod more than the given state.
 
-        The pod belongs to a workload with rules between pods, or to the first other workload that still lacks pods.
+        A state is the number of pods of each workload on each node. Workloads that no rule concerns get their pods in a
+        fixed order, one workload after the other.
         """
         counts = self._counts(state)
         turns = [index for index in self._turns if counts[index] < self._most[index]]
@@ -309,7 +310,7 @@ class _Search:
         return (_one_more(state, at, pods, index) for _, at, pods in options)
 
     def _filled(self, state: _State) -> _State:
-        """Return a copy of a state (pods on each node) with as many more pods of workloads without rules as fit."""
+        """Return the given state with as many further pods as fit, from the workloads that no rule concerns."""
         for index in self._free:
             for _ in range(self._most[index] - self._counts(state)[index]):
                 fuller = next(self._with_one(state, index), None)
@@ -342,10 +343,10 @@ class _Search:
         )
 
     def _in_domain(self, state: _State, at: int, pods: _Pods, key: str, others: frozenset[int]) -> int:
-        """Return how many pods of the workloads ``others`` run in the topology domain of a node, in the given state.
+        """Return how many pods of the workloads ``others`` run in the topology domain of a node.
 
-        The label ``key`` defines the domain. The node is in the group with the index ``at``. The argument ``pods`` is
-        the number of pods of each workload on the node.
+        The label ``key`` defines the domain. The argument ``state`` contains the pods on all nodes. The node is in the
+        group with the index ``at``, and ``pods`` is the number of pods of each workload on the node.
         """
         if key == HOST:
             return _of(pods, others)

@@ -1,4 +1,4 @@
-"""The problems of a capacity plan as texts: which pods do not fit, on which nodes, why, and what to do.
+"""The problems of a capacity plan as texts: which pods have no room, on which nodes, why, and what to do.
 
 A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
 someone deletes them.
@@ -32,7 +32,7 @@ _WAYS_TO_A_NODE = (
     ("offers no ", "request what nodes offer ({offered}), or change sharing or mig_layout"),
     ("its pods select", "select labels that nodes have, or declare them with GpuNode(labels=...)"),
 )
-"""Advice for pods that no node accepts, as pairs: a part of the reason why a node rejects them, and the advice."""
+"""Advice for pods that no node accepts, as pairs: words in the reason why a node rejects the pods, and the advice."""
 _WAYS_TO_UPDATE = {
     "Deployment": f"set strategy.type 'Recreate', or {_IN_PLACE}",
     "DaemonSet": f"set {_IN_PLACE} in updateStrategy.rollingUpdate",
@@ -50,11 +50,11 @@ _NO_ROOM = {
         "its new pods need {wanted} before the old pods release theirs",
     ),
 }
-"""Texts about pods that have no place: the problem, the reason for one pod, and the reason for several pods."""
+"""Texts about pods without room: the problem, the reason for one pod, and the reason for several pods."""
 
 
 class Problems:
-    """Methods that describe the problems of a plan. Each public method covers one kind of problem.
+    """Methods that describe the problems of a capacity plan. Each public method covers one kind of problem.
 
     Call ``beside`` before ``of_waiting``, which skips the workloads that ``beside`` reported.
     """
@@ -79,13 +79,14 @@ class Problems:
 
     @property
     def is_searched(self) -> bool:
-        """Whether the search for room beside the long-running pods is complete. False if it reached its work limit."""
+        """Whether all searches for room next to the long-running pods ended before they reached their work limit."""
         return not self._effort.is_spent
 
-    # Pods that no node accepts
-
     def of_placement(self) -> Iterator[Problem]:
-        """Yield a problem for each workload whose pods no node accepts."""
+        """Yield a problem for each workload whose pods no node accepts, or whose pods a LimitRange rejects.
+
+        Also yield a problem for each DaemonSet that creates pods on nodes where they cannot run.
+        """
         for index, consumer in enumerate(self._consumers):
             if self._matching.takers[index] or not consumer.makes_pods:
                 if index in self._matching.unsatisfied:
@@ -109,7 +110,7 @@ class Problems:
                 )
 
     def _of_some_nodes(self, index: int) -> Problem:
-        """Return a problem for a DaemonSet that creates pods on some nodes where they cannot run."""
+        """Return the problem that a DaemonSet creates pods on some nodes where these pods cannot run."""
         consumer, kinds = self._consumers[index], self._matching.unsatisfied[index]
         whys = nodewise(self._matching.refusals_of(index, kinds), len(self._matching.names(kinds)))
         return Problem(
@@ -132,7 +133,7 @@ class Problems:
         return ", or ".join([*ways, "add a node that accepts it to the inventory"])
 
     def of_full_nodes(self) -> Iterator[Problem]:
-        """Yield a problem for each DaemonSet whose pod has no room on some of its nodes."""
+        """Yield a problem for each DaemonSet that creates pods on nodes without room for them."""
         kinds = grouped((index, kind) for kind, those in self._matching.crowded.items() for index in those)
         for index, full in kinds.items():
             consumer = self._consumers[index]
@@ -141,20 +142,18 @@ class Problems:
             yield Problem(
                 kind="slots",
                 subject=consumer.subject,
-                what=f"every node that accepts it gets a pod, which needs {self._in_words(consumer.asks)}, but "
-                f"{joined(self._matching.names(full))} {has(self._matching.names(full))} no room for it{beside}",
+                what=f"each matching node gets a DaemonSet pod, which needs {self._in_words(consumer.asks)}, but "
+                f"{joined(self._matching.names(full))} {has(self._matching.names(full))} no room for that pod{beside}",
                 way_out="select fewer nodes, or remove the GPU request: pods that only watch GPUs need none",
             )
-
-    # Long-running pods
 
     def of_what_always_runs(self, packed: Packed, urgent: PlacedPods | None) -> Problem:
         """Return the problem that the nodes do not have enough room for the long-running pods.
 
         Args:
-            packed: Placement of the long-running pods, as far as they fit.
-            urgent: Placement in which pods of higher priority come first; None if all pods have room or the
-                same priority.
+            packed: Assignment of the long-running pods to nodes, as far as the nodes have room.
+            urgent: Placement in which pods of higher priority get room first. None if all pods have room, or if all
+                pods have the same priority.
         """
         lacking = packed.lacking()
         by_priority = ""
@@ -187,13 +186,13 @@ class Problems:
         shortage = packed.packing.shortage
         if shortage is None:
             some = f"{self._some_of(lacking)} {_wait(lacking)}"
-            return f"no placement has room for every pod; in the best one found, {some}"
+            return f"no placement has room for every pod; in the best placement found, {some}"
         who = sorted({index for item in shortage.items for index, _ in packed.members[item]})
         titles, nodes = self._matching.named(who), self._matching.names(shortage.bins)
         verb, have = "requests" if len(who) == 1 else "request", f"{joined(nodes)} {has(nodes)}"
         has_room = f"{have} {shortage.available}{' together' if len(nodes) > 1 and shortage.available else ''}"
         if shortage.dimension is None:
-            return f"{titles} {verb} {counted(shortage.needed, 'place')}, but {has_room}"
+            return f"{titles} {verb} {counted(shortage.needed, 'place')} for pods, but {has_room}"
         resource = self._matching.resources[shortage.dimension]
         if shortage.at_least is None or shortage.at_least == 1:
             return f"{titles} {verb} {self._amount(resource, shortage.needed)}, but {has_room}"
@@ -224,30 +223,28 @@ class Problems:
         return f"{what} with {sharing} (pods then share the memory)" if replicas <= MOST_REPLICAS else None
 
     def _slots_of(self, resource: str, kinds: Iterable[int]) -> tuple[int, int]:
-        """Return a pair for a resource on the given groups of nodes: the number of slots, and the number of devices."""
+        """Return the number of slots and the number of devices of a resource on the nodes of the given groups."""
         offers = [self._offers[index] for kind in kinds for index in self._matching.kinds[kind]]
         slots = [(one.slots, offer.count) for offer in offers for one in offer.devices if one.resource == resource]
         return sum(each * count for each, count in slots), sum(count for _, count in slots)
 
     def _shares(self, packed: Packed, shortage: Shortage, place: int) -> bool:
-        """Return whether the pods in ``shortage`` could get enough slots if more pods shared each GPU.
+        """Check whether more slots on each GPU could help the pods that lack slots according to ``shortage``.
 
-        The result is False if a pod requests several slots of the resource ``place`` (an index), because two slots of a
-        GPU are not two GPUs. It is also False for pods that must run together, because each needs its own board.
+        Return True only if each of these pods requests one slot of the resource ``Matching.resources[place]``, and no
+        pods must run together. Pods that must run together each need their own board.
         """
         members = [index for item in shortage.items for index, _ in packed.members[item]]
         asked = {self._matching.size_of(index)[place] for index in members}
         return asked == {1} and not any(self._consumers[index].is_gang for index in members)
 
-    # Pods of Jobs and updates, next to long-running pods
-
     def beside(self, always: Packed) -> Iterator[Problem]:
         """Yield the problems of pods that find no room next to the long-running pods.
 
-        Such pods are the new pods of an update, and the pods of work that ends, such as a Job.
+        These pods are the new pods of each update, and the pods without which a Job cannot start.
 
         Args:
-            always: Placement of the long-running pods.
+            always: Assignment of the long-running pods to nodes.
         """
         room = RoomBeside(self._matching, self._steady, self._effort, always)
         for unit in self._matching.units:
@@ -273,11 +270,11 @@ class Problems:
         return sorted(frozenset[int]().union(*(self._matching.takers[index] for index in pods)))
 
     def _evicts(self, pods: Mapping[int, int], start: str) -> Problem | None:
-        """Return the problem that new pods evict long-running pods when they start. Return None if they evict none.
+        """Return the problem that new pods evict long-running pods. Return None if the new pods evict no pods.
 
         Args:
             pods: Number of new pods by the index of the workload.
-            start: Beginning of the problem's text.
+            start: Clause at the beginning of the problem's text, such as ``an update starts``.
         """
         consumer = self._consumers[min(pods)]
         kinds, names = frozenset(self._takers(pods)), frozenset(name for i in pods for name in self._consumers[i].asks)
@@ -298,10 +295,10 @@ class Problems:
         )
 
     def _find_lower(self, priority: int, kinds: frozenset[int], names: frozenset[str]) -> tuple[str, bool]:
-        """Return the names of workloads with long-running pods below a priority, and whether one is a DaemonSet.
+        """Return the names of workloads whose long-running pods have a priority below ``priority``.
 
-        The result includes only workloads that can use nodes of the groups ``kinds`` and request a resource in
-        ``names``.
+        Also return whether any of these is a DaemonSet. The workloads request one of the resources ``names``, and can
+        use nodes of the groups ``kinds``.
         """
         lower = [
             index
@@ -314,7 +311,10 @@ class Problems:
         return self._matching.named(lower), any(self._consumers[index].is_for_each_node for index in lower)
 
     def _has_room_above(self, priority: int, pods: Mapping[int, int]) -> bool:
-        """Return whether the given pods may have room after the eviction of all long-running pods below a priority."""
+        """Check whether pods fit if the scheduler evicts all long-running pods with a priority below ``priority``.
+
+        Also return True if the searches for room reached their work limit.
+        """
         if priority not in self._rooms:
             if not self._effort.allows(len(self._steady) + len(self._matching.bins)):
                 return True
@@ -323,7 +323,7 @@ class Problems:
         return self._rooms[priority].takes(pods)
 
     def _no_room(self, kind: Literal["slots", "rollout"], pods: Mapping[int, int], kinds: Collection[int]) -> Problem:
-        """Return a problem of the given kind: long-running pods leave these pods no room on the groups ``kinds``."""
+        """Return the problem that node groups lack room to start a workload (``slots``) or update it (``rollout``)."""
         consumer, nodes = self._consumers[min(pods)], joined(self._matching.names(kinds))
         what, alone, together = _NO_ROOM[kind]
         needs, them = (alone, "it") if sum(pods.values()) == 1 else (together, "them")
@@ -341,15 +341,15 @@ class Problems:
         return joined([self._amount(name, amount) for name, amount in sorted(amounts.items())])
 
     def _amount(self, resource: str, amount: int) -> str:
-        """Return text for an amount of a resource. If each slot stands for memory, the text states how much memory."""
+        """Return text such as ``2 nvidia.com/gpu``. If each slot stands for memory, the text states how much memory."""
         unit = self._units.get(resource)
         return f"{amount} {resource}" if unit is None else f"{counted(amount, 'unit')} of {memory(unit)} ({resource})"
 
     def one_by_one(self, pods: Mapping[int, int]) -> Iterator[Problem]:
-        """Yield a condition for pods that fit together, but of which the scheduler may leave some without room.
+        """Yield a problem (``unchecked``) if pods fit together, but kube-scheduler may leave some of them without room.
 
         Args:
-            pods: Number of pods by the index of the workload. These pods fit together.
+            pods: Number of pods by the index of the workload. The nodes have room for all these pods.
         """
         for found in stranded(self._matching, pods)[:_MOST_STRANDED]:
             who, others = self._matching.named(found.consumers), self._matching.named(found.others)
@@ -358,7 +358,7 @@ class Problems:
             yield unchecked(
                 Condition(
                     f"kube-scheduler, which does not plan ahead, places the pods of {others} {how}: otherwise {who}, "
-                    f"with {pod} in each pod, {has(found.consumers)} no place",
+                    f"with {pod} in each pod, {has(found.consumers)} no room",
                     "give one of them its own nodes, with labels and a node_selector",
                 ),
                 self._matching.subject_of(found.consumers),
@@ -368,8 +368,8 @@ class Problems:
         """Yield a problem if not all pods have room at the same time.
 
         Args:
-            packed: Placement of all pods, as far as they fit.
-            lacking: Number of waiting pods by the index of the workload.
+            packed: Assignment of all pods to nodes, as far as the nodes have room.
+            lacking: Number of pods that stay Pending, by the index of the workload.
         """
         waiting = {index: count for index, count in lacking.items() if index not in self._reported}
         if not waiting or packed.packing.answer == "yes":

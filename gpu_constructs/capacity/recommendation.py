@@ -1,4 +1,4 @@
-"""Recommendations for how nodes share their GPUs, and advice for nodes of a plan that lack slots or memory.
+"""Recommendations for how nodes share their GPUs, and advice for nodes of a capacity plan that lack slots or memory.
 
 A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. A *gang* is a set of pods
 that must all run at the same time, such as the ranks of a training.
@@ -36,7 +36,7 @@ _MOST = 3
 _MOST_NAMED = 3
 _MOST_REASONS = 3
 _MOST_PAIRS = 100_000
-"""Largest product of workloads and nodes for which a plan contains advice."""
+"""Largest product of workloads and nodes for which a capacity plan contains advice."""
 
 
 @short_errors
@@ -48,28 +48,29 @@ def recommend_sharing(
     trusted_cuda_services: bool = False,
     platform: Platform | None = None,
 ) -> list[SharingRecommendation]:
-    """Return a recommendation for how each node shares its GPUs, with the numbers that lead to it.
+    """Return a recommendation for how each node shares its GPUs, with the numbers that lead to the recommendation.
 
     The function prefers the safer mode. It tries these modes in order:
 
-    1. Exclusive GPUs, if there is one for each pod.
+    1. Exclusive GPUs, if there are enough for the long-running pods and for the pods without which a Job cannot start.
     2. MIG, if pods need isolation or request MIG devices, or if a node mixes large and small pods.
     3. MPS, if ``trusted_cuda_services`` is True and the board supports MPS.
     4. Slots that each stand for an amount of memory (``Sharing.vram_units``), if the node has one GPU and each workload
        states ``GpuRequest(vram=...)``.
     5. Time-slicing.
 
-    The number of slots is enough for three groups of pods: pods that run until you delete them, pods that a Job needs
-    to start, and the new pod of one update at a time. Other pods may queue. Pods that run together, such as the workers
-    of a training, never share a board. The function assumes that pods spread evenly over the nodes that accept them,
-    and that the nodes run nothing else.
+    Long-running pods, for example of a Deployment, run until you delete them. If pods share GPUs, the slots are enough
+    for three groups: all long-running pods, the pods without which a Job cannot start (usually one), and the new pods
+    of one update at a time. Other pods of Jobs may wait. Pods that run together, such as the workers of a training,
+    never share a board. The function assumes that pods spread evenly over the nodes that accept them, and that these
+    nodes run nothing else.
 
     Args:
-        inventory: GPU nodes. Boards with a MIG layout keep it. The function ignores ``GpuNode(sharing=...)``, with one
-            exception: if each slot of a node stands for an amount of memory, a request for several slots is a request
-            for memory of one GPU.
-        workloads: Workloads of the nodes: manifests as plain data of any kind that creates pods, or entries of
-            ``Plan.consumers`` (their attribute ``consumer``). The function ignores workloads that request no GPU.
+        inventory: GPU nodes. Boards with a MIG layout keep this layout. The function ignores ``GpuNode(sharing=...)``,
+            with one exception. On a node with ``Sharing.vram_units``, a request for several slots means memory of one
+            GPU, not several GPUs.
+        workloads: Workloads of the nodes, each as a manifest of any kind that creates pods, or as the
+            attribute ``consumer`` of an entry of ``Plan.consumers``. The function ignores workloads without GPUs.
         isolation: Whether pods must not affect each other: their users do not trust each other, or their latency
             matters. If True, pods share a board by MIG only. Default: False.
         trusted_cuda_services: Whether the workloads are small CUDA services of one owner, and a fault in one of them
@@ -100,7 +101,7 @@ def recommend_sharing(
     if isolation and trusted_cuda_services:
         raise GpuConstructsError(
             "isolation must be False with trusted_cuda_services, because MPS does not isolate faults, got True. "
-            "Leave one out"
+            "Leave out one of the two"
         )
     asking, runtime_classes = _asking(workloads)
     settings = Settings(isolation, trusted_cuda_services, platform)
@@ -108,7 +109,7 @@ def recommend_sharing(
 
 
 def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, Any]]]:
-    """Return a pair: the workloads that request GPUs, and the field ``scheduling`` of each RuntimeClass by name."""
+    """Return the workloads that request GPUs, and a dict from each RuntimeClass name to its field ``scheduling``."""
     if not isinstance(workloads, list | tuple):
         raise GpuConstructsError(
             f"workloads must be a list, got {type(workloads).__name__}. Pass a list of manifests, for example "
@@ -170,7 +171,7 @@ def _recommend(
         whys.update({i: why for i in takes & gangs.keys() if (why := gangs[i].refusal(hardware))})
         demands = [_demand(hardware, asking[i], boards[i], gangs.get(i)) for i in sorted(takes - whys.keys())]
         made = Decision(hardware, demands, settings, boards_in_all=inventory.gpus).made()
-        left_out = [f"{asking[i].title} does not count here: {why}" for i, why in whys.items()]
+        left_out = [f"the recommendation ignores {asking[i].title}: {why}" for i, why in whys.items()]
         reasons = (*made.reasons, *left_out)
         found.update({node.name: replace(made, node=node.name, reasons=reasons) for node in nodes})
     return [found[node.name] for node in inventory.nodes]
@@ -197,8 +198,8 @@ class _Gang:
     NCCL, the communication library of NVIDIA, allows only one process of a training on each board.
 
     Attributes:
-        parts: Workloads of the object, one for each pod spec.
-        boards: Number of boards on all nodes that accept the pods.
+        parts: Workloads of the object, one for each of its pod specs.
+        boards: Number of boards of all nodes that accept the pods.
     """
 
     parts: list[Consumer]
@@ -231,7 +232,7 @@ def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
 def _taken(
     inventory: GpuInventory, asking: Sequence[Consumer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[frozenset[int]]:
-    """Return a set for each node of the inventory: the indices of the workloads in ``asking`` that the node accepts.
+    """Return a set for each node of the inventory: indices in ``asking`` of the workloads whose pods the node accepts.
 
     The function checks labels and taints only, not the free slots.
     """
@@ -266,12 +267,12 @@ def _taken(
 
 
 def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a few sentences that state how to share the GPUs of nodes that lack slots or memory.
+    """Return a few sentences that state how to share the GPUs of nodes that lack slots or GPU memory in a plan.
 
     Args:
         plan: Capacity plan.
         inventory: GPU nodes of the plan.
-        manifests: RuntimeClasses of the app, which restrict the nodes of their pods.
+        manifests: Manifests of the app's RuntimeClasses, which can add node selectors and tolerations to pods.
     """
     tight, short = _nodes_short_of_memory(plan), _nodes_short_of_slots(plan)
     asking = [one.consumer for one in plan.consumers if one.consumer.asks and (one.placed or one.waiting)]
@@ -292,19 +293,19 @@ def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str,
 
 
 def _is_looked_at(asking: Sequence[Consumer], nodes: int) -> bool:
-    """Check whether to add advice on GPU sharing to a plan. The workloads in ``asking`` request GPUs.
+    """Check whether to add advice on GPU sharing to a capacity plan. The workloads in ``asking`` request GPUs.
 
-    The plan gets no advice if there are no such workloads, if it has too many nodes and workloads, or if a workload
-    uses DRA.
+    The plan gets no advice if ``asking`` is empty, if the plan has too many nodes and workloads, or if a workload
+    requests GPUs through DRA.
     """
     names = [name for one in asking for name in one.asks]
     return bool(asking) and len(asking) * nodes <= _MOST_PAIRS and all("/" in name for name in names)
 
 
 def _reasons(found: SharingRecommendation) -> Sequence[str]:
-    """Return the reasons of a recommendation without the first, which states the number of pods and GPUs.
+    """Return a few reasons of a recommendation, for the advice in a capacity plan.
 
-    If the recommendation is exclusive GPUs, return all reasons.
+    The result omits the first reason, usually the number of pods and GPUs, unless the mode is ``exclusive``.
     """
     first = 0 if found.mode == "exclusive" else 1
     return found.reasons[first : first + _MOST_REASONS]
@@ -333,8 +334,8 @@ class _Case(NamedTuple):
         node: Node or pool of the inventory.
         offer: Node or pool with its devices, as in the plan.
         found: Recommendation for the node.
-        is_tight: Whether the memory of a device may run out.
-        is_short: Whether pods lack slots.
+        is_tight: Whether the memory of a device of the node may run out.
+        is_short: Whether pods that the node accepts lack slots.
     """
 
     plan: Plan
@@ -346,12 +347,12 @@ class _Case(NamedTuple):
     is_short: bool
 
     def what_to_do(self, asking: Sequence[Consumer]) -> str | None:
-        """Return the instruction that states how to share the GPUs of the node, as a clause.
+        """Return an instruction for the GPUs of the node as a clause, for example ``give each pod its own GPU …``.
 
         Return None if the node already shares its GPUs as recommended, or if the recommendation would not help.
 
         Args:
-            asking: Workloads of the plan whose pods request GPUs.
+            asking: Workloads of the capacity plan whose pods request GPUs.
         """
         is_divided = any(device.profile for device in self.offer.devices)
         slots = max((device.slots for device in self.offer.devices), default=1)
@@ -387,7 +388,7 @@ class _Case(NamedTuple):
         return ", rename_by_default=True" if self.found.sharing.rename_by_default else ""
 
     def _has_gpus_enough(self) -> bool:
-        """Return whether each long-running pod of the workloads that can use this node could get whole GPUs."""
+        """Check whether each long-running pod that this node accepts can have its own GPUs, here or on another node."""
         those = [one for one in self.plan.consumers if self.node.name in one.nodes]
         reached = {name for one in those for name in one.nodes}
         wanted = sum(

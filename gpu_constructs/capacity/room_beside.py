@@ -1,14 +1,15 @@
-"""Functions that check whether pods find room: beside running pods, after evictions, or if placed one by one.
+"""Checks whether nodes have room for pods: next to running pods, after evictions, and if pods start one by one.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
-someone deletes them. A *packing* is a search for a placement of pods on nodes.
+A *consumer* is a workload as the capacity plan sees it: equal pods of one object that request GPUs. Long-running pods
+run until someone deletes them. A *packing* is an assignment of pods to nodes with enough slots.
 
 Sources:
     kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/queuesort/priority_sort.go: The scheduler tries the
     waiting pod with the highest priority first, even if its preemption policy is ``Never``.
 
     kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go: A pod evicts
-    only pods with lower priority, the lowest first, unless its policy is ``Never``. It evicts no more than it needs.
+    only pods with lower priority, the lowest first, and no more than necessary. With the preemption policy ``Never``,
+    it evicts no pods.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from gpu_constructs.capacity.placed_pods import PlacedPods
 from gpu_constructs.records import dataclass
 
 MOST_SEARCHES = 30_000
-"""Amount of work of all searches together after which no search starts.
+"""Amount of work after which no further search starts, added up over all searches of a plan.
 
-Each search adds the number of its workloads and its groups of equal nodes.
+The work of a search is the number of its workloads plus the number of its groups of equal nodes.
 """
 _MOST_STEPS = 200_000
 """Number of visited nodes after which the check of a one-by-one placement gives up."""
@@ -34,23 +35,21 @@ _MOST_STEPS = 200_000
 
 @dataclass
 class Effort:
-    """The amount of work that the searches for room have done so far.
-
-    A limit of this work ends the searches in very large clusters.
+    """The amount of work that the searches for room have done so far, with a limit for very large clusters.
 
     Attributes:
-        searched: Work so far: the number of workloads and groups of equal nodes, added up over all searches.
-        is_spent: Whether the limit prevented a search.
+        searched: Work so far. Each search adds its number of workloads and its number of groups of equal nodes.
+        is_spent: Whether the limit has prevented a search.
     """
 
     searched: int = 0
     is_spent: bool = False
 
     def allows(self, more: int) -> bool:
-        """Check whether the limit allows another search, and add its work.
+        """Check whether the limit allows another search. If it does, add the work of this search to ``searched``.
 
         Args:
-            more: Number of workloads and groups of equal nodes of the search.
+            more: Work of the search: its number of workloads plus its number of groups of equal nodes.
         """
         if self.searched > MOST_SEARCHES:
             self.is_spent = True
@@ -60,7 +59,7 @@ class Effort:
 
 
 class RoomBeside:
-    """The free capacity of the nodes for other pods, after the placement of the long-running pods."""
+    """The capacity that the long-running pods leave free on the nodes."""
 
     def __init__(
         self, matching: Matching, steady: Mapping[int, int], effort: Effort, packed: Packed | None = None
@@ -70,7 +69,7 @@ class RoomBeside:
         Args:
             matching: Workloads and the nodes that accept their pods.
             steady: Number of long-running pods by the index of the workload.
-            effort: Counter of the work of all searches of the plan.
+            effort: Counter of the work of all searches of the capacity plan.
             packed: Placement of the long-running pods. With None (the default), the method computes it.
         """
         self._matching = matching
@@ -85,9 +84,10 @@ class RoomBeside:
         ]
 
     def takes(self, pods: Mapping[int, int]) -> bool:
-        """Check whether pods have room next to the long-running pods, in at least one placement of the latter.
+        """Check whether pods have room next to the long-running pods.
 
-        Return True if the search gave up.
+        Return True if at least one placement of the long-running pods and the given pods exists. Also return True if
+        the search reaches its limit.
 
         Args:
             pods: Number of pods by the index of the workload.
@@ -98,11 +98,13 @@ class RoomBeside:
         return self._answers[key]
 
     def takes_on(self, kind: int, index: int) -> bool:
-        """Check whether one node has room for one more pod of a DaemonSet. Return True if the search gave up.
+        """Check whether at least one node of a group has room for a pod of a DaemonSet next to the long-running pods.
+
+        Also return True if the search reaches its limit.
 
         Args:
-            kind: Index of the group of equal nodes that contains the node.
-            index: Index of the workload of the DaemonSet.
+            kind: Index of the group of equal nodes.
+            index: Index of the DaemonSet among the workloads.
         """
         size = self._matching.size_of(index)
         if (kind, size) not in self._answers:
@@ -113,14 +115,14 @@ class RoomBeside:
         return self._answers[kind, size]
 
     def _may_have_room(self, pods: Mapping[int, int], guest: Item | None = None) -> bool:
-        """Check whether the given pods have room in any placement of the long-running pods.
+        """Check whether a placement of the long-running pods and the given pods exists.
 
-        Return True if the search gave up.
+        Also return True if the search reaches its limit.
 
         Args:
             pods: Number of pods by the index of the workload.
-            guest: The only pod in ``pods``, if it must run on certain nodes. None: pods can use all nodes that accept
-                them.
+            guest: Size of the only pod in ``pods``, and the nodes to which the check limits this pod. With None (the
+                default), each pod may use every node that accepts it.
         """
         sizes = [(self._matching.size_of(index), count) for index, count in pods.items()]
         if any(sum(count * size[place] for size, count in sizes) > left for place, left in enumerate(self._left)):
@@ -146,9 +148,10 @@ def tiers(matching: Matching, pods: Mapping[int, int]) -> list[dict[int, int]]:
 
 
 def placed_by_priority(matching: Matching, least: Mapping[int, int], most: Mapping[int, int]) -> PlacedPods:
-    """Return the placement in which pods of higher priority come first.
+    """Return the pods on each node after the scheduler has tried to place all pods.
 
-    The long-running pods start first. Then all other pods start, and evict pods of lower priority if they lack room.
+    The long-running pods start first, then all other pods. In both groups, pods with the highest priority start first.
+    If one of the other pods lacks room, it evicts pods of lower priority, unless its preemption policy is ``Never``.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -174,12 +177,12 @@ def placed_by_priority(matching: Matching, least: Mapping[int, int], most: Mappi
 
 
 def evicted(matching: Matching, steady: Mapping[int, int], pods: Mapping[int, int]) -> dict[int, int]:
-    """Return how many long-running pods of each workload the scheduler evicts for new pods of a higher priority.
+    """Return the number of long-running pods that the scheduler evicts for new pods, by the index of the workload.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
         steady: Number of long-running pods by the index of the workload.
-        pods: Number of new pods of a higher priority, by the index of the workload.
+        pods: Number of new pods by the index of the workload. A new pod evicts only pods of a lower priority.
     """
     after = _evicting(matching, steady, pods).counts()
     remain = {index: after.get(index, 0) - pods.get(index, 0) for index in steady}
@@ -187,7 +190,9 @@ def evicted(matching: Matching, steady: Mapping[int, int], pods: Mapping[int, in
 
 
 def _evicting(matching: Matching, there: Mapping[int, int], pods: Mapping[int, int]) -> PlacedPods:
-    """Return the placement after new pods evict pods of lower priority. Evicted pods return where room remains.
+    """Return the pods on each node after new pods evict running pods of lower priority.
+
+    Evicted pods start again on other nodes if room remains there.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -204,7 +209,7 @@ def _evicting(matching: Matching, there: Mapping[int, int], pods: Mapping[int, i
 
 
 def _with(matching: Matching, placed: PlacedPods, more: Mapping[int, int]) -> PlacedPods:
-    """Return a placement with the running pods, and with as many new pods as the nodes have room for.
+    """Return a placement of the running pods and of as many new pods as the nodes have room for.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -230,9 +235,10 @@ class Stranded(NamedTuple):
     """Pods that have no room if the scheduler places them after other pods.
 
     Attributes:
-        consumers: Indices of the workloads of these pods.
-        others: Indices of the workloads whose pods the scheduler placed earlier, on nodes that these pods can use too.
-        are_smaller: Whether pods of ``others`` request less than these pods.
+        consumers: Indices of the workloads of the pods without room.
+        others: Indices of the workloads whose pods the scheduler placed earlier, on nodes that the pods without room
+            could use.
+        are_smaller: Whether the pods of ``others`` request less than the pods without room.
     """
 
     consumers: Sequence[int]
@@ -242,14 +248,14 @@ class Stranded(NamedTuple):
 
 @dataclass
 class _Wave:
-    """Equal pods, which the function ``stranded`` places directly one after the other.
+    """Equal pods that the function ``stranded`` places directly one after the other.
 
     Attributes:
-        size: Amount of each resource that a pod requests.
-        takers: Groups of nodes that accept the pods.
+        size: Amount of each resource that a pod requests, in the order of ``Matching.resources``.
+        takers: Indices of the groups of equal nodes that accept the pods.
         most: Largest number of these pods on a node; None if there is no limit.
-        pods: Number of the pods.
-        consumers: Indices of the workloads to which the pods belong.
+        pods: Number of these pods.
+        consumers: Indices of the workloads to which these pods belong.
     """
 
     size: tuple[int, ...]
@@ -263,11 +269,11 @@ class _Wave:
         return [place for place, takes in enumerate(self.size) if takes]
 
     def room(self, left: Sequence[int], has: int) -> int:
-        """Return the number of further pods of this size that fit on a node.
+        """Return the number of further pods of this wave (equal pods) for which a node has room.
 
         Args:
             left: Free amount of each resource on the node.
-            has: Number of these pods that already run on the node.
+            has: Number of pods of this wave that already run on the node.
         """
         room = min(left[place] // self.size[place] for place in self.places)
         return room if self.most is None else min(room, self.most - has)
@@ -277,7 +283,7 @@ def stranded(matching: Matching, pods: Mapping[int, int]) -> list[Stranded]:
     """Return the pods that have no room if the scheduler places all pods one by one in a bad order.
 
     Small pods come before large pods, and each pod goes to the node with the most room. Among pods of the same size,
-    those that more nodes accept come first. In this order, the last pods find the least room.
+    pods that more nodes accept come first. In this order, the last pods find the least room.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -325,11 +331,12 @@ def _meet(one: _Wave, other: _Wave) -> bool:
 def _place(wave: _Wave, nodes: list[dict[tuple[int, ...], int]], most_steps: int) -> tuple[int, int]:
     """Place the pods of a wave (a group of equal pods) one by one, each on the node with the most room.
 
-    Return the number of pods without room, and the number of steps, which measures the work.
+    Return the number of pods without room, and the number of steps (visited nodes).
 
     Args:
         wave: Group of equal pods.
-        nodes: For each group of nodes, the number of nodes by their free amounts. The function updates it.
+        nodes: One dict for each pool of nodes. The dict contains the number of nodes by their free amounts of
+            resources. The function updates the dicts.
         most_steps: Number of steps after which the function stops.
     """
     places, each = wave.places, sum(wave.size)

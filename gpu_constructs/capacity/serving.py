@@ -1,6 +1,6 @@
-"""Functions that find the device plugin of a node, and how pods share the GPUs there.
+"""Functions that find the settings of the device plugin on a node, such as the sharing of GPUs.
 
-``nodes_taking`` returns the known nodes that accept the pods of any DaemonSet.
+The function ``nodes_taking`` returns the nodes of the inventory or the app that accept the pods of a DaemonSet.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ _IN_SEVERAL_WAYS = "this app shares GPUs in several ways, and nothing specifies 
 
 @dataclass(frozen=True)
 class Service:
-    """How the device plugin of a node advertises its GPUs.
+    """The settings with which the device plugin of a node advertises the GPUs of the node.
 
     Attributes:
         sharing: Sharing of the GPUs.
         mig_strategy: MIG strategy, which decides the resource names of MIG devices.
         notes: Assumptions about the device plugin, each a sentence without a period.
-        is_running: Whether the pods of the device plugin run on the node.
-        is_as_observed: Whether the sharing and the MIG strategy are those that the inventory observed in the running
-            cluster.
-        names_mig_attributes: Whether resource names contain the attributes of MIG devices if the MIG strategy is
-            ``mixed``.
+        is_running: Whether a pod of the device plugin runs on the node.
+        is_as_observed: Whether ``sharing`` and ``mig_strategy`` agree with the values of the node in the inventory.
+        names_mig_attributes: Whether resource names contain the attributes of MIG devices, such as ``me`` in
+            ``nvidia.com/mig-1g.10gb.me``, if the MIG strategy is ``mixed``.
     """
 
     sharing: Sharing
@@ -53,17 +52,17 @@ class Service:
 
 @dataclass(frozen=True)
 class _PluginFacts:
-    """What the app declares about the device plugin of a node.
+    """What the constructs of the app declare about the device plugin of a node.
 
     Attributes:
         sharings: Sharing settings that may apply on the node; empty if the app declares none.
         mig_strategy: MIG strategy; None if the app declares none or several.
-        doubt: Reason why the sharing is not known.
-        failure: Reason why no device plugin of the app runs on the node; empty if one does.
+        doubt: Reason why the sharing is not known; without effect if ``sharings`` has exactly one member.
+        failure: Reason why the device plugins of the app do not run on the node; empty if one may run there.
         notes: Assumptions about the device plugin, each a sentence without a period.
-        is_sure: Whether the plan knows which pods of the device plugin run on the node.
-        names_mig_attributes: Whether resource names contain the attributes of MIG devices if the MIG strategy is
-            ``mixed``.
+        is_sure: Whether the device plugin certainly runs on the node, and only one sharing setting is possible.
+        names_mig_attributes: Whether resource names contain the attributes of MIG devices, such as ``me`` in
+            ``nvidia.com/mig-1g.10gb.me``, if the MIG strategy is ``mixed``.
     """
 
     sharings: tuple[Sharing, ...] = ()
@@ -78,7 +77,7 @@ class _PluginFacts:
 def service_of(
     node: GpuNode, provided: Sequence[Provided], labels: Mapping[str, str], taints: Sequence[Mapping[str, str]]
 ) -> Service:
-    """Return how the device plugin of a node advertises its GPUs.
+    """Return the settings with which the device plugin of a node advertises the GPUs of the node.
 
     Args:
         node: Node or node pool.
@@ -93,8 +92,8 @@ def service_of(
     if plugin.is_sure and is_stated(node) and _looks(node.sharing) != _looks(plugin.sharings[0]):
         raise GpuConstructsError(
             f"gpu_node.sharing of {node.name!r} must be {in_full(plugin.sharings[0])}, as in the app's device plugin, "
-            f"got {in_full(node.sharing or Sharing.none())}. Leave it out, and set the sharing in the "
-            "DevicePluginChart or GpuOperator, and in the GpuProfile"
+            f"got {in_full(node.sharing or Sharing.none())}. Remove gpu_node.sharing. To change the sharing, change "
+            "sharing= of the DevicePluginChart or GpuOperator, and of the GpuProfile"
         )
     notes = plugin.notes
     if plugin.failure and node.sharing is None:
@@ -102,7 +101,7 @@ def service_of(
     if plugin.failure:
         # If the inventory specifies a sharing, a device plugin runs on the node.
         seen = "as the inventory observed it" if node.is_observed else "as GpuNode(sharing=...) specifies"
-        notes = (*notes, f"{plugin.failure}: the plan assumes another plugin, {seen}")
+        notes = (*notes, f"{plugin.failure}: the plan assumes another device plugin, {seen}")
         plugin = _PluginFacts()
     sharing, of_sharing = _sharing(node, plugin)
     strategy, of_strategy = _strategy(node, plugin)
@@ -118,7 +117,7 @@ def service_of(
 def is_stated(node: GpuNode) -> bool:
     """Check whether the user sets the sharing of a node in the inventory.
 
-    Settings that the inventory observed in the running cluster do not count.
+    Return False for a sharing that the library read from the running cluster.
     """
     return node.sharing is not None and not node.is_observed
 
@@ -136,9 +135,9 @@ def _strategy(node: GpuNode, plugin: _PluginFacts) -> tuple[MigStrategy | None, 
 
 
 def _sharing(node: GpuNode, plugin: _PluginFacts) -> tuple[Sharing, list[str]]:
-    """Return the sharing of a node, and the assumptions of the plan about it.
+    """Return the sharing of the GPUs of a node, and assumptions about the sharing as texts.
 
-    If several sharing settings are possible, the result is the one with the most slots.
+    If several sharing settings are possible, the result is the setting with the most slots.
     """
     if node.sharing is not None and is_stated(node):
         return node.sharing, []
@@ -168,7 +167,7 @@ def _of_change(node: GpuNode, plugin: _PluginFacts) -> Iterator[str]:
 
 
 def _looks(sharing: Sharing | None) -> object:
-    """Return a value that is equal for two sharing settings if they set the same labels on a node."""
+    """Return a value that is equal for two sharing settings if both settings lead to the same labels on a node."""
     return None if sharing is None else (sharing.strategy, dict(sharing.resources), sharing.rename_by_default)
 
 
@@ -221,7 +220,10 @@ class _Place:
     def refusal(self, offer: GpuOffer) -> str | None:
         """Return the reason why no pod of a device plugin runs on the node.
 
-        The result is None if a pod runs there, or if the pod spec of the plugin is not known.
+        Return None if a pod runs there, or if the pod spec of the device plugin is not known.
+
+        Args:
+            offer: Configuration of the device plugin, with the pod spec of its DaemonSet.
         """
         if offer.pod_spec is None:
             return None
@@ -229,7 +231,11 @@ class _Place:
         return None if None in refusals else refusals[0]
 
     def doubts(self, offer: GpuOffer) -> list[str]:
-        """Return the labels that device plugin pods select although neither the node nor the app sets them."""
+        """Return the node labels that the pods of a device plugin need, but that neither the node nor the app sets.
+
+        Args:
+            offer: Configuration of the device plugin, with the pod spec of its DaemonSet.
+        """
         demands = daemon_key(offer.pod_spec or {})
         unknown = dict.fromkeys(label for one in self._offered for label in unknown_labels(demands, one))
         return [label for label in unknown if not any(one.publishes(label) for one in self._provided)]
@@ -240,7 +246,7 @@ def _plugin_facts(place: _Place, provided: Sequence[Provided]) -> _PluginFacts:
 
     Args:
         place: Labels and taints of the node, which decide whether a device plugin runs there.
-        provided: Declarations of the constructs of the app and of other charts.
+        provided: Declarations of the app's constructs about their effects on the cluster.
     """
     if any(one.gpu_offers for one in provided):
         plugin = _of_offers(place, [one.gpu_offers for one in provided if one.gpu_offers])
@@ -296,17 +302,15 @@ def _of_serving(place: _Place, reaching: Sequence[GpuOffer], notes: Sequence[str
 
 
 def _configurations(offers: Sequence[GpuOffer], config: str) -> list[GpuOffer]:
-    """Return the configurations of a device plugin that may apply to a node on which its pods run.
+    """Return the configurations that a device plugin may apply to a node.
 
-    These are the configurations that the label of the node names. If the label names none of the given configurations,
-    they are the default configurations. Without a default, they are all given configurations.
-
-    The init container of config-manager always applies the default configuration. If the label of the node names an
-    unknown configuration, only the sidecar of config-manager stops.
+    The node label ``nvidia.com/device-plugin.config`` names the configuration. If it names none of the given
+    configurations, config-manager applies the default configuration. Without a default, the result contains all given
+    configurations.
 
     Args:
-        offers: Configurations of the pods that run on the node.
-        config: Configuration that the label of the node names.
+        offers: Configurations of the device plugin pods that run on the node.
+        config: Value of the label; empty if the node does not have the label.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:cmd/config-manager/main.go, observed with 0.18.2 and 0.20.0
@@ -338,10 +342,12 @@ def _of_resources(plugins: Sequence[Provided]) -> _PluginFacts:
 
 
 def _is_unseen(resources: Mapping[str, Sharing]) -> bool:
-    """Check whether the resources come from a device plugin whose configuration the app does not contain.
+    """Check whether the configuration of a device plugin is in a ConfigMap outside of the app.
+
+    Other modules mark such a device plugin: they set ``resources["nvidia.com/gpu.shared"]`` to ``Sharing.none()``.
 
     Args:
-        resources: Advertised resources, each with the way in which pods share the GPUs.
+        resources: Sharing of the GPUs, by name of the resource that the device plugin advertises.
     """
     return f"{GPU}.shared" in resources and resources[f"{GPU}.shared"].strategy == "none"
 
@@ -361,7 +367,8 @@ def nodes_taking(
     Args:
         pod_spec: Pod spec of the DaemonSet, as in its manifest.
         inventory: GPU nodes; None if the app declares none.
-        configured: Node configurations of the app. If the inventory is None, each stands for a node.
+        configured: Labels and taints from the node configurations of the app. If the inventory is None, each node
+            configuration stands for one node, with the name ``#0``, ``#1`` and so on.
     """
     demands = daemon_key(pod_spec)
     return frozenset(node.name for node in _known(inventory, configured) if refusal(demands, offer_key(node)) is None)

@@ -1,6 +1,6 @@
 """The rules that choose how equal nodes share their GPUs.
 
-A *demand* is a workload with the number of boards and the memory that its pods need on these nodes.
+A *demand* is a workload with the number of boards and the GPU memory that its pods need on these nodes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SharingRecommendation:
     Attributes:
         node: Name of the node or the pool.
         mode: Mode of sharing; ``vram-units`` is time-slicing with slots that count memory.
-        sharing: Sharing setting to pass to the device plugin and to ``GpuProfile``.
+        sharing: Sharing setting to pass to ``DevicePluginChart`` or ``GpuOperator``, and to ``GpuProfile``.
         mig_layout: Layout for ``GpuNode(mig_layout=...)`` if the mode is ``mig``; otherwise None. If all boards have
             the same layout, it is one mapping from MIG profiles to numbers of devices. Otherwise it is a list with one
             such mapping for each board, empty for a board without MIG devices.
@@ -55,7 +55,7 @@ class SharingRecommendation:
 
 
 class Decision:
-    """The decision on how pods share the GPUs of equal nodes."""
+    """The decision on how pods share the GPUs of equal nodes, which are nodes with the same boards and workloads."""
 
     def __init__(
         self, hardware: Hardware, demands: Sequence[Demand], settings: Settings, *, boards_in_all: int
@@ -89,18 +89,18 @@ class Decision:
         self._is_mixed = hardware.gpus > 1 and any(self._is_big) and not all(self._is_big)
 
     def _takes_half(self, demand: Demand) -> bool:
-        """Return whether a pod takes at least half of a board, or more than one board."""
+        """Check whether a pod takes at least half of a board, or belongs to pods that together need several boards."""
         half = (self._hardware.mib or 0) / 2
         return demand.is_wide or bool(half and demand.mib and demand.mib >= half)
 
     def made(self) -> SharingRecommendation:
-        """Return the recommendation for the equal nodes. The attribute ``node`` is empty, and the caller sets it."""
+        """Return the recommendation for the equal nodes. Its attribute ``node`` is empty, and the caller sets it."""
         if self._hardware.layouts:
             return self._kept()
         if not self._demands:
-            return self._made("exclusive", Sharing.none(), ("none of the workloads runs on its nodes",), 0)
+            return self._made("exclusive", Sharing.none(), ("none of the workloads can run on this node or pool",), 0)
         if any(one.devices for one in self._demands):
-            return self._mig("they request MIG devices")
+            return self._mig("pods request MIG devices")
         if self._load <= 1:
             return self._exclusive("the GPUs suffice without sharing")
         if self._settings.isolation and self._hardware.mig_profiles:
@@ -130,7 +130,7 @@ class Decision:
         return any(name.endswith(".shared") for one in self._demands for name in one.consumer.asks)
 
     def _why_wide(self) -> str:
-        """Return why pods that need several boards (alone or together) cannot share GPUs; empty if no pods do."""
+        """Return why workloads that need several boards at once prevent GPU sharing; empty without such workloads."""
         wide = [one for one in self._demands if one.is_wide]
         several = [one.consumer.title for one in wide if one.boards > 1]
         if several:
@@ -193,13 +193,13 @@ class Decision:
             yield f"a node holds {room} of the pods at a time. If they spread evenly, {more} more {wait}{who}"
 
     def _pending(self, slots: int, taken: Sequence[int] = (), unit: str = "") -> Iterator[str]:
-        """Yield the reasons why some pods stay Pending.
+        """Yield the reasons why long-running pods or the new pods of an update stay Pending.
 
         Args:
             slots: Number of slots of a board.
             taken: Number of slots that a pod takes, one number for each workload. Default: the number of boards that
                 the pod takes.
-            unit: Word for a slot if slots count memory; otherwise empty.
+            unit: Word for a slot if slots count memory (``units``); otherwise empty.
         """
         each = list(zip(self._demands, taken or [one.boards for one in self._demands], strict=True))
         least = _total(one.least_for_each_board * count for one, count in each)
@@ -224,14 +224,14 @@ class Decision:
             )
 
     def _apart(self, most: int, slots: int, taken: Sequence[int], unit: str, shown: int = 1) -> str:
-        """Return text about the minimal sets of pods that exceed the memory of a board; empty if there is no set.
+        """Return text that lists sets of pods that need more memory than a board has; empty if there are no such sets.
 
         Args:
-            most: Memory of the board, in MiB or in slots.
+            most: Memory of the board, in MiB or in units of memory.
             slots: Largest number of pods that share the board.
-            taken: Memory of a pod in the same unit, one number for each workload.
-            unit: Name of the unit in the text.
-            shown: Number by which the function divides the amounts in ``taken`` for the text. Default: 1.
+            taken: Memory of a pod of each workload, in the same unit as ``most``.
+            unit: Unit of memory in the text, such as ``GiB``.
+            shown: Divisor that converts ``taken`` to ``unit``, for example 1024 from MiB to GiB. Default: 1.
         """
         pods = [(mib, one.pods, 1) for mib, one in zip(taken, self._demands, strict=True)]
         sets = []
@@ -327,10 +327,9 @@ class Decision:
         return [mib for mib, pods, _ in reversed(self._meeting) for _ in range(min(pods, count))][:count]
 
     def _of_unknown(self, replicas: int) -> Iterator[str]:
-        """Yield sentences about ``replicas`` pods on a board if the memory of some pods or of the board is not known.
+        """Yield warnings that ``replicas`` pods may exceed a board's memory, if the memory of board or pods is unknown.
 
-        If pods with known memory may exceed the board, the first sentence names these pods. The last sentence states
-        what is unknown.
+        The first warning lists pods with known memory that do not fit together, if there are any.
         """
         mib, board = self._hardware.mib, self._hardware.board
         ways = [
@@ -370,8 +369,8 @@ class Decision:
         made = kept_choice(self._hardware, self._demands)
         strategy, board = "single" if self._hardware.is_single else "mixed", self._hardware.board
         reasons = (
-            f"the inventory sets its layout: with the MIG strategy '{strategy}', {board} offers {made.in_words}",
-            *([] if self._demands else ["none of the workloads runs on its nodes"]),
+            f"the inventory sets the MIG layout: with the MIG strategy '{strategy}', {board} offers {made.in_words}",
+            *([] if self._demands else ["none of the workloads can run on this node or pool"]),
             *self._lacking(made),
         )
         return self._made("mig", Sharing.none(), reasons, made.pods, made.layout)

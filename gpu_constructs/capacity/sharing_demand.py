@@ -1,7 +1,7 @@
-"""The data that decides how nodes share GPUs: the boards of a node, and what the pods there need.
+"""The data that decides how nodes share GPUs: the boards of a node, and the GPUs and memory that pods need there.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. The library makes one
-decision for all equal nodes.
+A *consumer* is a workload as the capacity plan sees it: equal pods of one object that request GPUs. The library makes
+one decision for all equal nodes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MANY_UNITS = 256
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of ``recommend_sharing``, which only the user knows.
+    """The arguments of ``recommend_sharing`` that the library cannot derive from manifests and the inventory.
 
     Attributes:
         isolation: Whether pods must not affect each other. Default: False.
         trusted_cuda_services: Whether the pods may share GPUs by MPS. Default: False.
-        platform: Platform of the nodes; None if it is not known. Default: None.
+        platform: Platform of the nodes; None (the default) if it is not known.
     """
 
     isolation: bool = False
@@ -50,8 +50,8 @@ class Hardware:
         model_name: Name of the board; empty if it is not known.
         architecture: Architecture of the board; empty if it is not known.
         gpus: Number of boards of the node.
-        mib: Memory of a board in MiB; None if it is not known. If ``is_single`` is True, memory of the smallest MIG
-            device.
+        mib: Memory of a board in MiB; None if it is not known. If ``is_single`` is True, it is the memory of the
+            smallest MIG device instead.
         mig_profiles: MIG profiles that the board supports; None if they are not known.
         counts_memory: Whether each slot stands for an amount of memory, so that a request for several slots is a
             request for memory.
@@ -91,7 +91,7 @@ class Hardware:
 
     @cached_property
     def devices(self) -> Counter[str]:
-        """Number of MIG devices and whole boards of a node that has a MIG layout, by resource."""
+        """Number of MIG devices and whole boards of a node that has a MIG layout, by the resource that pods request."""
         parts = (part for layout in self.layouts for part in layout or (("", 1),))
         return Counter(
             summed((GPU if self.is_single or not name else mig_resource(name), count) for name, count in parts)
@@ -105,22 +105,25 @@ class Hardware:
         return f"{'an' if self.model_name.startswith('N') else 'a'} {self.model_name}"
 
     def boards_for(self, consumer: Consumer) -> int:
-        """Return the number of whole GPUs that a pod of a workload requests.
+        """Return the number of GPUs that a pod of a workload uses.
 
-        If each slot stands for an amount of memory, the result is 1, because all requested slots are on one GPU.
+        If each slot stands for an amount of memory, the result is 1, because all slots of a pod are on one GPU.
         """
         whole = sum(count for name, count in consumer.asks.items() if not name.startswith(_MIG))
         return 1 if self.counts_memory else max(1, whole)
 
     def wanted(self, consumer: Consumer) -> dict[str, int]:
-        """Return the amounts that a pod of a workload requests on boards with a MIG layout, by resource."""
+        """Return the amounts that a pod of a workload requests on boards with a MIG layout, by resource.
+
+        The result is, for example, ``{"nvidia.com/mig-1g.5gb": 1}``.
+        """
         named = {mig_resource(profile): count for profile, count in devices_for(consumer)}
         return named or {GPU: self.boards_for(consumer)}
 
     def places(self, consumer: Consumer) -> int:
-        """Return the number of boards of a node that the pods of a workload can use.
+        """Return the number of boards of one node that the pods of a workload can use.
 
-        If the boards have a MIG layout, the result is the number of MIG devices that the pods can use.
+        With a MIG layout, return the number of MIG devices of one node that the pods can use.
         """
         return min(self.devices[name] for name in self.wanted(consumer)) if self.layouts else self.gpus
 
@@ -151,7 +154,7 @@ class Hardware:
 
 
 def devices_for(consumer: Consumer) -> tuple[tuple[str, int], ...]:
-    """Return the MIG devices that a pod of a workload requests by name, as pairs of profile and number."""
+    """Return the MIG devices that a pod of a workload requests by name, such as ``(("1g.5gb", 2),)``."""
     return tuple(
         (normal_profile(name.removeprefix(_MIG)), count)
         for name, count in consumer.asks.items()
@@ -181,12 +184,12 @@ class Demand:
 
     @cached_property
     def devices(self) -> tuple[tuple[str, int], ...]:
-        """MIG devices that a pod requests by name, as pairs of profile and number."""
+        """MIG devices that a pod requests by name, as pairs of profile and number, such as ``("1g.5gb", 2)``."""
         return devices_for(self.consumer)
 
     @property
     def is_wide(self) -> bool:
-        """Whether a pod, or the pods that run together, need several boards."""
+        """Whether one pod needs several boards, or several pods must run together, each on its own board."""
         return self.boards > 1 or self.ranks > 1
 
     @property
@@ -196,7 +199,7 @@ class Demand:
 
     @property
     def new_pods(self) -> int:
-        """Number of pods that an update creates before it deletes an old pod."""
+        """Number of pods of the workload that an update creates before it deletes an old pod."""
         return self.consumer.updating if self.pods else 0
 
     @property
@@ -206,27 +209,31 @@ class Demand:
 
     @property
     def starting_pods(self) -> int:
-        """Number of pods that run until someone deletes them, or that a Job needs to start."""
+        """Number of pods that must run at the same time.
+
+        For example, 3 for a Deployment with three replicas, 4 for a Job whose four pods run together, and 1 for a Job
+        whose pods start one by one.
+        """
         return max(self.consumer.least_pods, min(self.consumer.starting, self.consumer.pods))
 
     @property
     def most_for_each_board(self) -> Fraction:
-        """Number of pods for each board if all pods spread evenly over the boards, as a fraction."""
+        """Average number of pods on a board, if all pods of the workload run."""
         return self._spread(self.consumer.pods)
 
     @property
     def load_for_each_board(self) -> Fraction:
-        """Number of pods on each board that must run at the same time. Pods that can wait for others do not count."""
+        """Average number of pods on a board, if the workload runs ``starting_pods`` pods."""
         return self._spread(self.starting_pods)
 
     @property
     def least_for_each_board(self) -> Fraction:
-        """Number of pods on each board that run until someone deletes them."""
+        """Average number of pods on a board, if only the long-running pods of the workload run."""
         return self._spread(self.consumer.least_pods)
 
     @property
     def new_for_each_board(self) -> Fraction:
-        """Number of pods that an update adds on each board."""
+        """Average number of pods that an update adds to a board."""
         return self._spread(self.new_pods) if self.new_pods else Fraction()
 
     def _spread(self, pods: int) -> Fraction:
@@ -250,7 +257,7 @@ class MemorySlots:
 
     @property
     def unit(self) -> str:
-        """Memory of a slot as a Kubernetes quantity."""
+        """Memory of a slot as a Kubernetes quantity, for example ``1Gi``."""
         return f"{self.unit_mib // 1024}Gi" if self.unit_mib % 1024 == 0 else f"{self.unit_mib}Mi"
 
     def of(self, mib: int) -> int:
@@ -259,12 +266,12 @@ class MemorySlots:
 
 
 def most_pods(has: int, wants: Iterable[tuple[int, int]]) -> int:
-    """Return the largest number of pods that fit into the slots of a board at the same time.
+    """Return the largest number of pods that can run at the same time on the given number of slots.
 
     Args:
         has: Number of slots.
-        wants: Entry for each group of equal pods: slots that a pod takes, and number of pods. Groups whose pods take
-            the fewest slots come first.
+        wants: Pairs for groups of equal pods: number of slots that a pod takes, and number of pods. Groups whose pods
+            take the fewest slots must come first.
     """
     found = 0
     for takes, pods in wants:
@@ -275,10 +282,10 @@ def most_pods(has: int, wants: Iterable[tuple[int, int]]) -> int:
 
 
 def memory_slots(board_mib: int, smallest: int, largest: int) -> MemorySlots | None:
-    """Return the number of slots into which to divide the memory of a board, and the memory of a slot.
+    """Return the number of slots of a board and their size, such as 1 GiB; None if no size is suitable.
 
-    Return None if no size of slots suits all pods. A pod takes whole slots, so a slot should not be larger than the
-    smallest pod. The largest pod must fit the board.
+    With a suitable size, a board has 2 to 256 slots, and the largest pod fits on the board. The size is at most the
+    memory of the smallest pod, but never below 128 MiB.
 
     Args:
         board_mib: Memory of the board in MiB.

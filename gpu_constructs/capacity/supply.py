@@ -1,4 +1,4 @@
-"""Functions that compute the devices, labels and taints of the nodes in an inventory after the user applies the app.
+"""Functions that compute which devices, labels and taints the nodes of an inventory have after you apply the app.
 
 An *offer* is a node or a node pool with the devices that it advertises.
 """
@@ -76,12 +76,13 @@ def node_offers(
 
     Args:
         inventory: GPU nodes.
-        provided: Declarations of the app's constructs: sharing, MIG strategies, node configuration, power. Default:
-            none.
-        device_classes: DRA device classes that pods request. A node without a device plugin has devices of these
-            classes. A board never has both a plugin's resource and a device class. Default: none.
-        unpublished: Labels that the Node Feature Discovery of the app never publishes. Default: none.
-        published: Labels that programs publish on some nodes, for example by a NodeFeatureRule. Default: none.
+        provided: Declarations of the app's constructs about their effects on the cluster. Default: none.
+        device_classes: DRA device classes that pods request. The DRA driver serves these classes on nodes without a
+            device plugin. Default: none.
+        unpublished: Labels of Node Feature Discovery that the app does not publish. A node has such a label only if the
+            app or the inventory sets it. Default: none.
+        published: Labels that components of the cluster publish on some nodes, for example because of a
+            NodeFeatureRule. The function does not know which nodes have them. Default: none.
     """
     app = _app(provided, tuple(sorted(device_classes)))
     offers = [_offer(node, app) for node in inventory.nodes]
@@ -124,12 +125,12 @@ def _offer(given: GpuNode, app: _App) -> NodeOffer:
 
 
 def _of_plugin(node: GpuNode, plugin: Service, classes: Sequence[str]) -> tuple[list[Device], list[str]]:
-    """Return the devices that the device plugin advertises on a node, and assumptions about them as texts.
+    """Return the devices that the device plugin advertises on a node, and assumptions about these devices as texts.
 
     Args:
         node: Node of the inventory.
-        plugin: How the device plugin advertises the GPUs of the node.
-        classes: Names of the device classes that the app requests from a DRA driver.
+        plugin: Settings with which the device plugin advertises the GPUs of the node.
+        classes: Names of the DRA device classes that pods request.
     """
     if not plugin.is_running:
         return [], []
@@ -138,14 +139,14 @@ def _of_plugin(node: GpuNode, plugin: Service, classes: Sequence[str]) -> tuple[
     notes = [*_of_guessed_memory(node), *_of_service(node, plugin)]
     if classes:
         notes.append(
-            f"a device plugin serves the GPUs of the node, so it has no devices for {', '.join(classes)}. Keep the "
-            "plugin's pods off nodes for DRA with node_selector= or a taint"
+            f"a device plugin serves the GPUs of the node, so the node has no devices for {', '.join(classes)}. Keep "
+            "the plugin's pods off nodes for DRA with node_selector= or a taint"
         )
     return [*_devices(node, plugin)], notes
 
 
 def _why_nothing(node: GpuNode, plugin: Service) -> str:
-    """Return the reason why the device plugin advertises no device on a node; empty if it advertises some.
+    """Return the reason why the device plugin advertises no device on a node; empty if it advertises at least one.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/device_map.go, cmd/mps-control-daemon/mps/daemon.go
@@ -163,20 +164,20 @@ def _why_nothing(node: GpuNode, plugin: Service) -> str:
 
 
 def _clients_exceeded(node: GpuNode, sharing: Sharing) -> int | None:
-    """Return the largest number of MPS clients of a board if the sharing has more replicas. Otherwise, return None.
+    """Return the MPS client limit of a node's boards if the sharing has more replicas; otherwise None.
 
-    For an unknown board, the limit is the smallest number of clients among all boards that support MPS.
+    For an unknown board, the limit is the lowest limit of all boards that support MPS.
     """
     least = mps_clients("Volta" if node.model is None else node.model.architecture)
     return least if sharing.strategy == "mps" and sharing.resources[GPU] > least else None
 
 
 def _exits(sharing: Sharing) -> str:
-    return f"{sharing.resources[GPU]} replicas make its daemon exit"
+    return f"{sharing.resources[GPU]} replicas make the MPS daemon exit"
 
 
 def _of_service(node: GpuNode, plugin: Service) -> Iterator[str]:
-    """Yield the assumptions about the device plugin of a node, each as a text."""
+    """Yield the assumptions of the capacity plan about the device plugin on a node, as sentences."""
     least = _clients_exceeded(node, plugin.sharing)
     if least is not None:
         clause = f"its GPUs have compute capability 7.5 or more: on older ones MPS serves {least} clients"
@@ -233,9 +234,9 @@ def _of_guessed_memory(node: GpuNode) -> list[str]:
 
 
 def _of_classes(node: GpuNode, app: _App) -> tuple[list[Device], list[str]]:
-    """Return the boards and MIG devices that a DRA driver publishes, and the assumptions about them.
+    """Return the boards and MIG devices that a DRA driver publishes on a node, and assumptions about them as texts.
 
-    Each device counts for one device class only.
+    Each device counts for one device class only, even if the selectors of several classes match the device.
     """
     whole = [name for name in app.classes if name != MIG_CLASS]
     of_boards = GPU_CLASS if GPU_CLASS in whole or not whole else whole[0]
@@ -295,9 +296,9 @@ def _taints(node: GpuNode, configured: GpuNodes) -> tuple[Mapping[str, str], ...
 def _divided_by_label(
     node: GpuNode, provided: Sequence[Provided], labels: Mapping[str, str]
 ) -> tuple[GpuNode, list[str]]:
-    """Return a node with the MIG layout that its label ``nvidia.com/mig.config`` names, and the assumptions about it.
+    """Return a node with the MIG layout that its label ``nvidia.com/mig.config`` names, and assumptions as texts.
 
-    A layout in the inventory takes precedence over the label.
+    A layout in the inventory takes precedence over the label. The assumptions concern the layout.
 
     Args:
         node: Node of the inventory.

@@ -1,9 +1,9 @@
 """Sums of the memory that pods take on one device, in whole MiB.
 
-Kubernetes does not count GPU memory, so pods on a shared device can take more than it has. A *candidate* is a set of
-equal pods that can use the device, for example the replicas of a Deployment. A *slot* is one unit of the device's
-resource. The functions answer two questions: how much memory pods can take together, and which smallest sets of pods
-exceed the memory.
+Kubernetes does not count GPU memory, so pods on a shared device can take more memory than the device has. A *candidate*
+is a set of equal pods that can use the device, for example the replicas of a Deployment. A *slot* is one unit of the
+device's resource. The functions compute how much memory pods can take together, and which smallest sets of pods exceed
+the memory of the device.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MOST_TIED = 20
 def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
     """Return the largest total memory in MiB of pods that can share a device at the same time.
 
-    A pod takes its memory once, however many slots it holds. The function chooses the pods that fit the slots and take
-    the most memory (a knapsack problem). If the exact search takes too long, the result is an upper bound.
+    A pod takes its memory once, even if it holds several slots. The function chooses the pods that fit the slots and
+    take the most memory (a knapsack problem). If the exact search takes too long, the result is an upper bound.
 
     Args:
         slots: Number of slots of the device.
@@ -44,12 +44,12 @@ def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
 
 
 def _greatest(most: int, width: int, sizes: dict[int, int]) -> Iterator[tuple[int, int, int]]:
-    """Yield triples for the ``most`` pods with the largest memory, or for all pods if there are fewer.
+    """Yield the pods with the largest memory, in groups of pods with equal memory.
 
-    A triple is for pods of the same size: memory of each pod in MiB, number of pods, and slots of each pod.
+    Each group is a triple: memory of each pod in MiB, number of pods, and slots of each pod.
 
     Args:
-        most: Largest total number of pods.
+        most: Largest number of pods in all groups together.
         width: Number of slots that each pod holds.
         sizes: Number of pods by their memory in MiB.
     """
@@ -100,10 +100,10 @@ def _halved(pieces: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]
 
 
 def bound(slots: int, pieces: Iterable[tuple[int, int, int]]) -> int:
-    """Return an upper bound of the memory in MiB that pods take in the given number of slots.
+    """Return an upper bound of the memory in MiB that pods can take in the given number of slots.
 
-    The function assumes that a fraction of a pod takes the same fraction of its slots and memory. The pods then fill
-    all slots.
+    To fill all slots, the function assumes that a part of a pod can run. For example, half of a pod then takes half of
+    the pod's slots and half of its memory.
 
     Args:
         slots: Number of slots.
@@ -125,7 +125,7 @@ def conflicts(
 ) -> tuple[list[dict[int, int]], bool]:
     """Return the minimal sets of pods that need more memory than a device has.
 
-    If you remove any pod from such a set, the other pods fit the device.
+    If you remove any pod from a minimal set, the remaining pods fit the device.
 
     Args:
         vram_mib: Memory of the device in MiB.
@@ -135,9 +135,8 @@ def conflicts(
         budget: Largest number of search steps. Default: 20,000.
 
     Returns:
-        The sets, and whether these are all sets. Each set maps an index in ``candidates`` to the number of such pods in
-        the set. Sets with the fewest pods come first, then sets with the most memory, then sets with the lowest
-        indices.
+        The sets, and whether these are all sets. Each set maps an index in ``candidates`` to the number of its pods.
+        Sets with the fewest pods come first. Among sets of equal size, those with the most memory come first.
     """
     pods = [
         _Pods(mib, width, min(count, slots // width), index)
@@ -156,13 +155,13 @@ def conflicts(
 
 @dataclass(frozen=True)
 class _Pods:
-    """Equal pods that can use the device.
+    """A group of equal pods that can use the device.
 
     Attributes:
         mib: Memory in MiB of each pod.
         width: Number of slots that each pod holds.
         count: Number of pods.
-        index: Index of these pods in the list of all pods that can use the device.
+        index: Index of this group in the list of all groups that can use the device.
     """
 
     mib: int
@@ -175,12 +174,12 @@ _Chosen = tuple[int, "_Chosen"] | None
 
 
 class _Way(NamedTuple):
-    """An incomplete set of pods, to which the search adds further pods.
+    """An incomplete set of pods in the search for sets with a certain number of pods.
 
     A candidate is a group of equal pods that can use the device.
 
     Attributes:
-        rest: Number of pods that the search must still add to the set.
+        rest: Number of pods that the set still lacks.
         mib: Memory in MiB of the chosen pods.
         used: Number of slots of the chosen pods.
         place: Position (in the sorted list of candidates) of the candidate from which the search chooses the next pod.
@@ -207,9 +206,8 @@ def _counted(chosen: _Chosen) -> dict[int, int]:
 class _Search:
     """A search for the minimal sets of pods that exceed the memory of a device.
 
-    If you remove any pod from a minimal set, the others fit the device. The search first extends the incomplete set
-    with the highest upper bound of memory (best-first search), and tries large pods first. A set is complete when its
-    last pod makes it exceed the memory.
+    If you remove any pod from a minimal set, the remaining pods fit the device. The search finds small sets first. Each
+    step extends the incomplete set with the highest upper bound of memory (best-first search).
     """
 
     def __init__(self, vram_mib: int, slots: int, pods: Sequence[_Pods], budget: int) -> None:
@@ -220,16 +218,20 @@ class _Search:
         self._narrowest = list(accumulate((one.width for one in reversed(pods)), min))[::-1]
 
     def _of_first(self, pods: int) -> int:
-        """Return the memory in MiB that the ``pods`` largest pods need together."""
+        """Return the total memory in MiB of the largest pods.
+
+        Args:
+            pods: Number of largest pods to add up.
+        """
         place = bisect_left(self._counts, pods)
         return self._sums[place] - (self._counts[place] - pods) * self._pods[place - 1].mib if place else 0
 
     def sets(self) -> Iterator[tuple[int, int, _Chosen]]:
         """Yield a triple for each minimal set of pods that exceeds the memory of the device.
 
-        If you remove any pod from a minimal set, the others fit the device. A triple contains the number of pods, their
-        memory in MiB, and the indices of their groups of equal pods. Sets with the fewest pods come first, then sets
-        with the most memory.
+        A triple contains the number of pods in the set, their memory in MiB, and a linked list. For each pod of the
+        set, the list contains the index of the group of equal pods to which the pod belongs. Sets with the fewest pods
+        come first. Among sets with equal numbers of pods, those with the most memory come first.
         """
         total = self._counts[-1]
         if self._of_first(total) <= self._vram_mib:
@@ -265,9 +267,9 @@ class _Search:
                     heapq.heappush(heap, (-bound_of_way, each.rest, -number, each))
 
     def _bound(self, way: _Way) -> int | None:
-        """Return an upper bound of the memory in MiB of all complete sets that can result from an incomplete set.
+        """Return an upper bound of the memory in MiB of the sets that the search can build from an incomplete set.
 
-        Return None if no such set is minimal and exceeds the memory of the device.
+        Return None if the search cannot build a minimal set that exceeds the memory of the device.
 
         Args:
             way: Incomplete set of pods.

@@ -12,9 +12,9 @@ _LONG = 200
 
 
 def joined(words: Sequence[str]) -> str:
-    """Return the first few words as text, with commas and "and".
+    """Return words as text with commas and "and", for example ``a, b and c``.
 
-    If there are more words, the text ends with the number of omitted words.
+    If there are too many words, the text ends with the number of omitted words, for example ``a, b and 4 more``.
     """
     few, length = 0, 0
     while few < min(len(words), MOST_NAMED) and (not few or length + len(words[few]) <= _LONG):
@@ -26,9 +26,9 @@ def joined(words: Sequence[str]) -> str:
 
 
 def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return the first ``most`` names as text.
+    """Return the first ``most`` names as text with commas.
 
-    If there are more names, the text ends with the number of omitted names.
+    If there are more names, the text ends with the number of omitted names, for example ``a, b and 4 more``.
     """
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
@@ -37,9 +37,12 @@ def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
 def nodewise(whys: Mapping[str, str], nodes: int) -> tuple[str, ...]:
     """Return clauses for a sentence. Each clause states a reason, and the nodes to which the reason applies.
 
+    For example, a clause is ``each of gpu-1 and gpu-2 offers 1 nvidia.com/gpu, but a pod requests 2``.
+
     Args:
         whys: Reason by the name of the node. Nodes that share a reason become one clause.
-        nodes: Number of all nodes and pools that have a reason, including nodes that ``whys`` does not list.
+        nodes: Number of all nodes and pools. If the clauses name fewer nodes, the last clause is, for example, ``and 3
+            more``.
     """
     clauses: list[str] = []
     named = 0
@@ -58,12 +61,17 @@ def has(nodes: Sequence[object]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun. The noun is in the plural if the number is not 1."""
+    """Return a number with its noun, for example ``1 pod`` or ``3 pods``.
+
+    Args:
+        number: Number.
+        noun: Noun in the singular. The plural of the noun must end in "s".
+    """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def several(title: str, pods: int) -> str:
-    """Return the title of a workload, with the number of its pods before the title if the number is not 1."""
+    """Return the name of a workload with its number of pods if there are several pods, such as ``2 x default/llm``."""
     return title if pods == 1 else f"{pods} x {title}"
 
 
@@ -84,7 +92,12 @@ def unit_of(sizes: Iterable[int]) -> tuple[int, str]:
 
 
 def verb(plural: str, names: Sequence[str]) -> str:
-    """Return a verb in the form for the given names: singular for one name, plural for several."""
+    """Return a verb in the form that fits the given names, for example ``requests`` for one name.
+
+    Args:
+        plural: Verb in the plural, for example ``request``.
+        names: Names that are the subject of the verb.
+    """
     return plural if len(names) > 1 else f"{plural}s"
 
 

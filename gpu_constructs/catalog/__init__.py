@@ -1,1 +1,1 @@
-"""Facts about releases, platforms, GPU boards and MIG profiles, with their sources, and the inventory of a cluster."""
+"""Data about releases, platforms, GPU boards and MIG profiles, and the inventory of the GPU nodes in a cluster."""

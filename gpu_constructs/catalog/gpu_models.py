@@ -1,7 +1,7 @@
-"""Facts about GPU boards (physical cards), by the name that ``nvidia-smi`` prints.
+"""Catalog of GPU boards (physical cards) with their memory and power limits, by the name that ``nvidia-smi`` prints.
 
-The library uses them for checks and estimates at synth. Board makers change limits, so programs on a node query the
-driver instead.
+The library uses this data for checks and estimates during ``synth``. Because board makers change power limits, the pods
+of ``PowerLimit`` read the limits of a board from the NVIDIA driver.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
 def mps_clients(architecture: str) -> int:
     """Return the largest number of MPS clients that the MPS control daemon of the device plugin allows on a GPU.
 
-    From compute capability 7.5 on, the daemon allows 48 clients. For earlier GPUs, it allows 16. If the configuration
-    sets more, the daemon exits.
+    From compute capability 7.5 on, the daemon allows 48 clients. For earlier GPUs, it allows 16 clients. If the
+    configuration sets a larger number, the daemon exits.
+
+    Args:
+        architecture: Architecture of the GPU, such as ``Ampere``. For an unknown architecture, the result is 48.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/device.go
@@ -31,12 +34,12 @@ def mps_clients(architecture: str) -> int:
 
 
 class GpuModel(NamedTuple):
-    """Facts about a GPU board (a physical card). A number that is not known is None.
+    """The data of a GPU board (a physical card) in the catalog. A number that is unknown is None.
 
     Attributes:
         name: Name that ``nvidia-smi`` prints.
         architecture: Name of the architecture, such as ``Ampere``.
-        vram_mib: Total memory that ``nvidia-smi`` prints, in MiB. It is less than the advertised memory.
+        vram_mib: Total memory that ``nvidia-smi`` prints, in MiB. It is less than the memory on the data sheet.
         default_watts: Default power limit, in watts.
         min_watts: Lowest power limit that the board accepts, in watts.
         max_watts: Highest power limit that a source reports for a board of this name, in watts.
@@ -50,7 +53,10 @@ class GpuModel(NamedTuple):
     max_watts: int | None
 
     def watts_in_words(self) -> str:
-        """Return the range of supported power limits as text; empty if both ends of the range are unknown."""
+        """Return the range of allowed power limits as text for messages, such as ``100 to 480 W``.
+
+        Return an empty text if both the minimum and the maximum are unknown.
+        """
         if self.min_watts is not None and self.max_watts is not None:
             return f"{self.min_watts} to {self.max_watts} W"
         if self.min_watts is not None:
@@ -118,7 +124,7 @@ _MODELS = (
 )
 
 GPU_MODELS: Mapping[str, GpuModel] = MappingProxyType({row[0]: GpuModel(*row) for row in _MODELS})
-"""Boards that this library knows, by name."""
+"""Catalog of GPU boards, by the name that ``nvidia-smi`` prints."""
 
 _VENDOR = "NVIDIA "
 _FULL_NAMES = ("NVIDIA", "Tesla", "Quadro", "GRID", "TITAN")
@@ -147,17 +153,17 @@ _BY_WORDS = {_words(name): board for name, board in GPU_MODELS.items()}
 
 
 def board_called(name: str) -> GpuModel | None:
-    """Return the board with a name. Return None if the library does not know the board.
+    """Return the board of the catalog with the given name. Return None if the catalog does not contain it.
 
-    The name can omit ``NVIDIA``, ``GeForce`` and ``Tesla``, and the case does not matter.
+    The name can omit ``NVIDIA``, ``GeForce`` and ``Tesla``, for example ``rtx 3090``. The case does not matter.
     """
     return _BY_WORDS.get(_words(name))
 
 
 def near_boards(name: str) -> str:
-    """Return text that suggests boards with similar names, such as `` (did you mean 'x'?)``, for the end of a message.
+    """Return text for the end of a message that suggests boards of the catalog, such as `` (did you mean 'x'?)``.
 
-    Return an empty text if no board has a similar name.
+    Return an empty text if no board of the catalog has a similar name.
     """
     glued = {"".join(words): board.name for words, board in _BY_WORDS.items()}
     near = _boards_with_words_of(name) or [glued[one] for one in get_close_matches("".join(_words(name)), glued, n=2)]
@@ -165,15 +171,15 @@ def near_boards(name: str) -> str:
 
 
 def is_full_name(name: str) -> bool:
-    """Check whether the name of a board begins like the names that the NVIDIA driver reports."""
+    """Check whether the name of a board begins like names from the NVIDIA driver, for example with ``NVIDIA``."""
     return name.startswith(_FULL_NAMES)
 
 
 def doubt_of(name: str) -> str | None:
-    """Return text that suggests a board if the given name is probably wrong, such as `` (did you mean 'x'?)``.
+    """Return None for a plausible name of a board. Otherwise, return a suggestion such as `` (did you mean 'x'?)``.
 
-    Return None if the library knows the board, or if an unknown board can have this name. Return an empty text if no
-    board has a similar name.
+    The suggestion is an empty text if the catalog has no similar name. All names in the catalog are plausible. A name
+    with a prefix such as ``NVIDIA`` is also plausible if it resembles no name in the catalog.
     """
     if board_called(name) is not None or (is_full_name(name) and not _boards_with_words_of(name)):
         return None
@@ -188,8 +194,8 @@ def _boards_with_words_of(name: str) -> list[str]:
 def has_profiling_metrics(name: str) -> bool | None:
     """Check whether DCGM supports profiling metrics (``DCGM_FI_PROF_*``) for a board.
 
-    Return None if the name is unknown. DCGM supports these metrics for data center and workstation boards since Volta,
-    and for GeForce boards since Blackwell.
+    Return None if the support is unknown for the name. DCGM supports these metrics for data center and workstation
+    boards since Volta, and for GeForce boards since Blackwell.
 
     Source:
         NVIDIA/dcgm-exporter issues 152, 365, 404, 506; NVIDIA/DCGM issue 234
@@ -208,15 +214,22 @@ def has_profiling_metrics(name: str) -> bool | None:
 
 
 def known_board(product: str) -> GpuModel | None:
-    """Return the board for a product name, as ``nvidia-smi`` or a node label states it.
+    """Return the board of the catalog for a product name. Return None if the catalog does not contain the board.
 
-    Return None if the library does not know the board.
+    Args:
+        product: Name that ``nvidia-smi`` prints, or value of the node label ``nvidia.com/gpu.product``.
     """
     return board_called(product.removesuffix("-SHARED"))
 
 
 def product_label(product: str) -> str:
-    """Return the value of the node label ``nvidia.com/gpu.product`` for a board, without the suffix ``-SHARED``."""
+    """Return the value of the node label ``nvidia.com/gpu.product`` for a board, such as ``NVIDIA-GeForce-RTX-3090``.
+
+    The result does not contain the suffix ``-SHARED``, which the label has if pods share the GPUs.
+
+    Args:
+        product: Name of the board.
+    """
     model = known_board(product)
     name = product if model is None else model.name
     return "-".join(_NOT_IN_LABELS.sub("", name).split()).removesuffix("-SHARED")

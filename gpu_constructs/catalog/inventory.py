@@ -1,4 +1,4 @@
-"""The inventory of GPU nodes in a cluster. Checks and capacity plans use it."""
+"""`GpuInventory`: a description of the GPU nodes in a cluster, for checks and capacity plans."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ class GpuNode(fields.Options):
 
     Attributes:
         name: Name of the node or the pool, such as ``talos-1`` or ``a100-pool``.
-        gpu_model: Name of the board from ``gpu_models.GPU_MODELS``, as ``nvidia-smi`` or a node label states it. The
-            case does not matter, and the name can omit ``NVIDIA`` and ``GeForce``. None (the default) stands for an
-            unknown board.
+        gpu_model: Name of a board in ``gpu_models.GPU_MODELS``, as ``nvidia-smi`` or a node label states it. The case
+            does not matter, and the name can omit ``NVIDIA``, ``GeForce`` and ``Tesla``. None (the default) stands for
+            a board that is not in ``GPU_MODELS``, or that you do not know.
         gpus: Number of boards in each node, from 1 (the default) to 128.
         count: Number of nodes in the pool; 1 by default.
-        vram: Memory of one board, such as ``24Gi``. The default and the maximum are the memory of the model.
-        vram_reserved: Memory of each board that pods cannot use, for example because of a display or the driver, such
-            as ``500Mi``; none by default.
+        vram: Memory of one board, such as ``24Gi``. The default and the maximum are the memory of ``gpu_model``.
+        vram_reserved: Memory of each board that pods cannot use, such as ``500Mi``, for example because of a display
+            or the NVIDIA driver; none by default.
         sharing: Sharing of the GPUs of the node; by default the setting of the device plugin in the app.
         mig_layout: Number of MIG devices on each board by profile, such as ``{"1g.5gb": 2, "3g.20gb": 1}``, or a list
-            of mappings, one for each board. An empty mapping is a board without MIG; by default no board uses MIG.
+            with such a mapping for each board. An empty mapping is a board without MIG; by default no board uses MIG.
         mig_strategy: MIG strategy of the device plugin: ``single`` (``nvidia.com/gpu``) or ``mixed``
             (``nvidia.com/mig-1g.5gb``); by default the setting of the device plugin in the app.
         labels: Labels of the node, besides the labels that GPU Feature Discovery and the kubelet set; none by default.
         taints: Taints of the node; none by default.
-        power_limit: Power limit of each board in watts, in the range that the model allows; by default the default
-            limit of the model.
+        power_limit: Power limit of each board in watts, in the range that ``gpu_model`` allows; by default the default
+            limit of ``gpu_model``.
         rack: Name of the rack, as in ``GpuInventory.rack_watts``; None (the default) if the rack is unknown.
         is_observed: Whether ``sharing``, ``mig_strategy`` and ``labels`` come from a running cluster; False by default.
-            If True, and the app has a device plugin, the plugin's settings replace them.
+            If True, the settings of the device plugin in the app take precedence over the sharing and MIG strategy.
 
     Raises:
-        GpuConstructsError: A value has an invalid format, the board is unknown, or the board does not support the
-            memory, the power limit, the MIG devices or the sharing.
+        GpuConstructsError: If a value has an invalid format, or if ``GPU_MODELS`` lacks ``gpu_model``. Also raised if
+            the board does not support the memory, the power limit, the MIG devices or the sharing.
     """
 
     name: str
@@ -216,7 +216,7 @@ class GpuNode(fields.Options):
 
     @property
     def model(self) -> GpuModel | None:
-        """Facts about the board. None if the board is unknown."""
+        """Data of the board in the catalog of the library. None if ``gpu_model`` is None."""
         return None if self.gpu_model is None else board_called(self.gpu_model)
 
     @property
@@ -240,9 +240,9 @@ class GpuNode(fields.Options):
 
     @property
     def layouts(self) -> tuple[Mapping[str, int], ...]:
-        """Number of MIG devices by MIG profile, such as ``1g.10gb+me``, as one mapping for each board of a node.
+        """MIG devices on each board of the node: their number by MIG profile, such as ``{"1g.10gb+me": 1}``.
 
-        A mapping is empty if the board has no MIG devices.
+        The mapping of a board without MIG devices is empty.
         """
         if self.mig_layout is None or isinstance(self.mig_layout, Mapping):
             return (self.mig_layout or {},) * self.gpus
@@ -254,13 +254,13 @@ class GpuInventory(fields.Options):
     """All GPU nodes of one cluster.
 
     Attributes:
-        nodes: Nodes and pools with different names.
+        nodes: Nodes and pools of nodes, each with a unique name.
         rack_watts: Power limit of all boards in a rack together, in watts, by name of the rack. By default no rack has
             a limit.
 
     Raises:
-        GpuConstructsError: There is no node, two nodes have the same name, or ``rack_watts`` names a rack without
-            nodes.
+        GpuConstructsError: If there is no node, if two nodes have the same name, or if ``rack_watts`` names a rack
+            without nodes.
     """
 
     nodes: Sequence[GpuNode]
@@ -291,13 +291,13 @@ class GpuInventory(fields.Options):
     @classmethod
     @short_errors
     def from_file(cls, path: str | Path) -> GpuInventory:
-        """Return the inventory in a YAML file, in the format of ``from_yaml``. Errors begin with the filename.
+        """Return the inventory in a YAML file. ``from_yaml`` describes the format. Errors begin with the filename.
 
         Args:
-            path: Path of the file.
+            path: Path of the YAML file.
 
         Raises:
-            GpuConstructsError: The file is not readable, or ``from_yaml`` rejects its content.
+            GpuConstructsError: If the file is not readable, or ``from_yaml`` rejects its content.
         """
         fields.of_type("path", path, str | Path)
         path = Path(path)
@@ -313,13 +313,14 @@ class GpuInventory(fields.Options):
         """Return the inventory in a YAML text, whose keys are the attributes of ``GpuInventory`` and ``GpuNode``.
 
         ``sharing`` has the key ``strategy`` (``none``, ``time-slicing``, ``vram-units`` or ``mps``). Its other keys are
-        the keywords of the class method of ``Sharing`` with that name. A taint has the attributes of ``Taint``.
+        the keywords of ``Sharing.time_slicing``, ``Sharing.vram_units`` or ``Sharing.mps``. A taint has the attributes
+        of ``Taint``.
 
         Args:
             text: Inventory as YAML, without anchors and tags.
 
         Raises:
-            GpuConstructsError: The text is not YAML, a key is unknown or a duplicate, or ``GpuInventory`` or
+            GpuConstructsError: If the text is not YAML, if a key is unknown or a duplicate, or if ``GpuInventory`` or
                 ``GpuNode`` rejects a value. The message states the line.
         """
         from gpu_constructs.catalog import inventory_file
@@ -331,19 +332,22 @@ class GpuInventory(fields.Options):
     def from_nodes(cls, nodes: str | Path | Mapping[str, Any]) -> GpuInventory:
         """Create an inventory from the nodes of a running cluster and their labels from GPU Feature Discovery.
 
-        The result includes cordoned nodes and nodes that are not ready, with their taints. The settings of the device
-        plugin in the app replace the sharing that the labels state (``GpuNode.is_observed``). The labels do not state
-        all facts, so the method makes three assumptions. First, containers can request several slots. Second, a node
-        with the MIG strategy ``single`` has the smallest number of boards that can have its MIG devices. Third, on a
-        node with the MIG strategy ``mixed``, all boards have the same MIG devices if possible. The method warns if a
-        node advertises a different number of GPUs than its labels state, or has unknown GPUs.
+        The result includes cordoned nodes and nodes that are not ready, with their taints. In the result,
+        ``GpuNode.is_observed`` is True. The labels do not contain all data, so the method assumes the following:
+
+        - The device plugin accepts containers that request several slots.
+        - With the MIG strategy ``single``, a node has the smallest number of boards that can have its MIG devices.
+        - With the MIG strategy ``mixed``, all boards of a node have the same MIG devices if possible.
+
+        The method warns if a node advertises a different number of slots than its labels state. It also warns if it
+        ignores a node because nothing describes the GPUs of the node.
 
         Args:
             nodes: Output of ``kubectl get nodes -o json``, as text, as parsed JSON, or as the ``Path`` of a file.
 
         Raises:
-            GpuConstructsError: The value is not a list of nodes, no node has a GPU, or the boards of a node cannot
-                have its MIG devices.
+            GpuConstructsError: If the value is not a list of nodes, if no node has a GPU, or if the boards of a node
+                do not support its MIG devices.
         """
         from gpu_constructs.catalog.inventory_of_nodes import gpu_nodes
 
@@ -363,14 +367,14 @@ class GpuInventory(fields.Options):
 
     @property
     def vram_mib(self) -> int | None:
-        """Memory of the board with the most known memory, in MiB. None if the memory of all boards is unknown."""
+        """Largest memory of a board in the inventory, in MiB. None if the memory of all boards is unknown."""
         return max((node.vram_mib for node in self.nodes if node.vram_mib is not None), default=None)
 
     def slots(self, sharing: Sharing) -> int:
-        """Return the total number of slots, which are the units of ``nvidia.com/gpu`` that all nodes advertise.
+        """Return the total number of slots: units of GPU resources, such as ``nvidia.com/gpu``, that nodes advertise.
 
         Args:
-            sharing: Sharing for the nodes without their own ``sharing``, and for nodes whose ``is_observed`` is True.
+            sharing: Sharing on nodes without their own ``sharing``, and on nodes whose ``is_observed`` is True.
         """
         return sum(
             node.count

@@ -1,6 +1,6 @@
-"""Reader of inventories in YAML. Each error message states the line in the file.
+"""Reader of a `GpuInventory` from a YAML file. Each error message states the line in the inventory file.
 
-The caller passes the class ``GpuInventory``, because its module imports this module.
+The functions take the class ``GpuInventory`` as an argument, because its module imports this module.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read(text: str, inventory: type[_Inventory]) -> _Inventory:
 
     Args:
         text: YAML text.
-        inventory: Class of the inventory.
+        inventory: The class ``GpuInventory``. The result is an instance of it.
 
     Raises:
         GpuConstructsError: The text is not a valid inventory.
@@ -49,12 +49,12 @@ def read(text: str, inventory: type[_Inventory]) -> _Inventory:
 
 
 def check_names(top: Value, key: str, way_out: str) -> None:
-    """Raise if two elements of a list in a file have the same name.
+    """Raise if two elements of a list in a YAML file have the same value of ``name``.
 
     Args:
-        top: Whole file.
+        top: Root value of the YAML file.
         key: Key of the list, such as ``nodes``.
-        way_out: Last sentence of the message, without a full stop.
+        way_out: Last sentence of the error message, without a full stop.
     """
     listed = top.items().get(key)
     lines: dict[str, int] = {}
@@ -81,7 +81,7 @@ def _sharing(value: Value) -> Sharing:
 
 
 class InventoryFile(Dialect):
-    """The reader of inventory files in YAML. It states what such a file can contain, and rejects anchors."""
+    """The rules by which the library reads an inventory file in YAML, for example that it contains no anchors."""
 
     deepest = 8
     called = "an inventory"
@@ -89,20 +89,22 @@ class InventoryFile(Dialect):
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {Sharing: _sharing}
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return the end of the message "text must …" if an item of the file is an anchor or an alias.
-
-        Return None for any other item.
+        """Return the end of an error message for an anchor (``&name``) or an alias (``*name``); otherwise None.
 
         Args:
-            event: Item of the file as PyYAML reads it.
-            text: Text of the file.
+            event: Parser event of PyYAML for one YAML node, such as a scalar or the start of a list.
+            text: Text of the inventory file.
         """
         is_anchored = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
         return "have no anchors or aliases. Write the value out" if is_anchored else None
 
     def is_whole_number(self, read: Any, written: str) -> bool:
-        """Check whether every YAML parser reads a scalar in the file as the same whole number.
+        """Check whether all YAML parsers read a scalar of the inventory file as the same whole number.
 
-        For example, 010, 1_000 and 1:30 are different numbers or text in different parsers.
+        For example, some parsers read 010 as 8 and others as 10, and some read 1:30 as text.
+
+        Args:
+            read: Value of the scalar, as PyYAML reads it.
+            written: Text of the scalar in the file.
         """
         return super().is_whole_number(read, written) and bool(_WHOLE_NUMBER.match(written))

@@ -1,6 +1,6 @@
-"""Reader that creates an inventory from the labels and allocatable resources of the nodes of a running cluster.
+"""Reader that creates the nodes of a `GpuInventory` from the nodes of a running cluster.
 
-GPU Feature Discovery writes the labels, and the device plugin advertises the resources.
+The reader uses node labels of GPU Feature Discovery, and allocatable resources that the device plugin advertises.
 
 Source: NVIDIA/k8s-device-plugin@v0.20.0:internal/lm/resource.go, internal/lm/mig-strategy.go
 """
@@ -38,13 +38,13 @@ _MOST_STEPS = 50_000
 
 @dataclass(frozen=True)
 class _Resource:
-    """An extended resource of a node, as the node labels describe it.
+    """An extended resource of a node, such as ``nvidia.com/gpu``, with its devices and their sharing.
 
     Attributes:
         count: Number of GPUs or MIG devices.
-        replicas: Number of slots of each device; 1 if pods do not share it.
+        replicas: Number of slots of each device; 1 if pods do not share the device.
         strategy: Sharing strategy: ``none``, ``time-slicing`` or ``mps``.
-        is_renamed: Whether the resource name of the slots ends in ``.shared``.
+        is_renamed: Whether the node advertises the slots under a name that ends in ``.shared``.
     """
 
     count: int
@@ -54,11 +54,11 @@ class _Resource:
 
 
 def gpu_nodes(nodes: str | Mapping[str, Any], make: Callable[..., _Node]) -> list[_Node]:
-    """Return the nodes of a cluster that have GPUs.
+    """Return a ``GpuNode`` for each node with GPUs in a running cluster.
 
     Args:
-        nodes: Output of ``kubectl get nodes -o json``, as text or parsed.
-        make: The class ``GpuNode``. The function creates one for each node.
+        nodes: Output of ``kubectl get nodes -o json``, as text or as parsed JSON.
+        make: The class ``GpuNode``, whose module imports this module.
 
     Raises:
         GpuConstructsError: The value is not a list of nodes, or no node has a GPU.
@@ -155,11 +155,21 @@ def _given(name: str, labels: Mapping[str, str], allocatable: Mapping[str, int])
 def _warn_of_unknown(name: str, labels: Mapping[str, str]) -> None:
     if labels.get("nvidia.com/gpu.present") == "true" or "nvidia.com/gpu.product" in labels:
         product = labels.get("nvidia.com/gpu.product", "no product")
-        warn(f"node {name!r} is ignored: it has a GPU, but its labels ({product}) and resources do not describe it")
+        warn(
+            f"node {name!r} is ignored: the node has a GPU, but its labels ({product}) and resources do not describe "
+            "the GPU. Describe the node as a GpuNode"
+        )
 
 
 def _labelled(labels: Mapping[str, str]) -> dict[str, _Resource]:
-    """Return the extended resources that the labels of GPU Feature Discovery describe, by name of the resource."""
+    """Return the extended resources of a node, as the node labels of GPU Feature Discovery describe them.
+
+    Args:
+        labels: Labels of the node.
+
+    Returns:
+        Resources by name, without the suffix ``.shared``, for example ``nvidia.com/gpu``.
+    """
     found: dict[str, _Resource] = {}
     for key in labels:
         resource = key.removesuffix(".count")
@@ -180,16 +190,21 @@ def _labelled(labels: Mapping[str, str]) -> dict[str, _Resource]:
 
 
 def _advertised(name: str, allocatable: Mapping[str, int]) -> dict[str, _Resource]:
-    """Return the extended resources that the device plugin advertises on a node, by name of the resource.
+    """Return the extended resources of a node without labels of GPU Feature Discovery.
 
-    The caller uses this function instead of ``_labelled`` if the node has no labels of GPU Feature Discovery.
+    Args:
+        name: Name of the node, for warnings.
+        allocatable: Amounts in ``status.allocatable`` of the node, by resource name.
+
+    Returns:
+        Resources by name, without the suffix ``.shared``, for example ``nvidia.com/gpu``.
     """
     found: dict[str, _Resource] = {}
     for resource, amount in allocatable.items():
         if amount and resource.endswith(_SHARED):
             warn(
-                f"node {name!r} advertises {amount} of {resource}, and no label states the number of devices, so they "
-                "count as slots of one device. Run GPU Feature Discovery"
+                f"node {name!r} advertises {amount} of {resource}, and no label states the number of devices, so the "
+                "inventory counts all as slots of one device. Run GPU Feature Discovery"
             )
             if amount > 1:
                 found[resource.removesuffix(_SHARED)] = _Resource(1, amount, "time-slicing", is_renamed=True)
@@ -205,8 +220,13 @@ def _number(text: str) -> int:
 def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping[str, int]) -> None:
     """Warn if a node advertises a different number of slots than its labels state.
 
-    On a node with the MIG strategy ``mixed``, the function ignores the whole GPUs, because no label states their
-    number.
+    On a node with the MIG strategy ``mixed``, the function does not check the resource ``nvidia.com/gpu``, because no
+    label states the number of GPUs without MIG.
+
+    Args:
+        name: Name of the node.
+        resources: Extended resources of the node by name, as its labels describe them.
+        allocatable: Amounts in ``status.allocatable`` of the node, by resource name.
     """
     is_mixed = any(resource != GPU for resource in resources)
     for resource, one in resources.items():
@@ -222,10 +242,14 @@ def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping
 
 
 def _memory(label: str, model: GpuModel | None) -> dict[str, str]:
-    """Return the keyword argument ``vram`` of ``GpuNode`` as a dict, from a node label with the memory of a board.
+    """Return the keyword argument ``vram`` of ``GpuNode`` as a dict, for example ``{"vram": "24576Mi"}``.
 
-    The dict is empty if the label has no value. It is also empty if the value equals or exceeds the memory that the
-    library knows for ``model``.
+    Return an empty dict if the label is not a number. Also return an empty dict if the label is at least the memory of
+    ``model``. ``GpuNode`` then uses the memory of ``model``.
+
+    Args:
+        label: Value of the node label ``nvidia.com/gpu.memory``.
+        model: Data of the board in the catalog of the library; None for an unknown board.
     """
     mib, known = _number(label), None if model is None else model.vram_mib
     return {"vram": f"{mib}Mi"} if mib and (known is None or mib < known) else {}
@@ -270,13 +294,14 @@ def _boards_of_single(name: str, board: str | None, profile: str, devices: int) 
 def _boards_of_mixed(
     board: str | None, devices: Mapping[str, int], whole: _Resource, offered: int, *, is_counted: bool
 ) -> dict[str, Any]:
-    """Return keyword arguments of ``GpuNode`` for a node with the MIG strategy ``mixed``: its boards and MIG devices.
+    """Return the keyword arguments ``mig_strategy``, ``gpus`` and ``mig_layout`` of ``GpuNode`` for a node.
 
-    If no label states the number of boards, the function assumes as few as possible.
+    The node has the MIG strategy ``mixed``. If no label states the number of its boards, the function assumes the
+    smallest number that can have the MIG devices.
 
     Args:
         board: Name of the board; None if the board is unknown.
-        devices: Number of MIG devices on the node by profile.
+        devices: Number of MIG devices on the node by MIG profile.
         whole: The resource ``nvidia.com/gpu``, as the labels describe it.
         offered: Number of slots of ``nvidia.com/gpu`` that the node advertises.
         is_counted: Whether a label states the number of boards.
@@ -297,9 +322,17 @@ def _boards_of_mixed(
 
 
 def _spread(board: str | None, devices: Mapping[str, int], boards: int) -> list[dict[str, int]] | None:
-    """Distribute the MIG devices of a node over its boards. Return the number of devices by profile for each board.
+    """Return a possible assignment of the MIG devices of a node to its boards. Return None if the search finds none.
 
-    The boards get the same devices if possible. Return None if the search finds no supported layout.
+    The boards have the same MIG devices if possible.
+
+    Args:
+        board: Name of the board; None if the board is unknown.
+        devices: Number of MIG devices on the node by MIG profile.
+        boards: Number of boards with MIG devices.
+
+    Returns:
+        Number of MIG devices by MIG profile, for each board.
     """
     if boards < 1 or sum(int(profile[0]) * count for profile, count in devices.items()) > boards * _MOST_SLICES:
         return None
@@ -323,10 +356,10 @@ def _place(board: str | None, wanted: Sequence[str], layouts: list[dict[str, int
     Return True if all devices fit. Return False if they do not fit, or if the search takes too many steps.
 
     Args:
-        board: Model name of the boards; None if it is unknown.
-        wanted: MIG profiles of the devices that have no board yet.
-        layouts: Layout of each board: number of MIG devices by profile. The function changes this list.
-        steps: Remaining steps of the search.
+        board: Name of the board; None if the board is unknown.
+        wanted: MIG profile of each device that has no board yet.
+        layouts: Number of MIG devices by MIG profile, for each board. The function changes this list.
+        steps: Iterator with one item for each remaining step of the search.
     """
     if not wanted:
         return True

@@ -1,7 +1,8 @@
 """Functions that check which combinations of MIG devices a board supports.
 
-The memory of a board has slices of equal size. Each MIG device takes adjacent slices. A layout is the number of MIG
-devices on a board, by MIG profile. Attributes of a profile are suffixes such as ``+me``.
+The memory of a board has slices of equal size. Each MIG device takes adjacent slices. A *layout* is the number of MIG
+devices on a board by MIG profile, such as ``{"1g.5gb": 2, "3g.20gb": 1}``. *Attributes* of a MIG profile are suffixes
+such as ``+me``.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ _ATTRIBUTES_OF_RTX_PRO_6000 = (
 
 
 def placements(model_name: str | None) -> Mapping[str, Placement] | None:
-    """Return the possible placements of MIG devices on a board, by MIG profile. Return None if they are unknown.
+    """Return the memory slices of a board that a MIG device can take, by MIG profile of the device.
 
-    The profiles in the result have no attributes, because attributes do not change the slices that a device takes.
+    Return an empty mapping if the board does not support MIG. Return None if the MIG profiles of the board are unknown.
+    The profiles in the result have no attributes such as ``+me``, which do not change the slices of a device.
     """
     profiles = MIG_PROFILES.get(model_name or "")
     if not profiles:
@@ -63,7 +65,7 @@ def placements(model_name: str | None) -> Mapping[str, Placement] | None:
 
 
 def profiles_of(model_name: str) -> tuple[str, ...]:
-    """Return the MIG profiles that a board supports, including those with attributes.
+    """Return the MIG profiles that a board supports, with and without attributes, such as ``1g.5gb`` and ``1g.5gb+me``.
 
     Return an empty tuple if the board is unknown or does not support MIG.
     """
@@ -84,9 +86,9 @@ def layout_problem(model_name: str | None, layout: Mapping[str, int]) -> str | N
     """Return the reason why a board does not support a layout of MIG devices. Return None if it supports the layout.
 
     Args:
-        model_name: Name of the board, as in ``GPU_MODELS``. If it is None, or the profiles of the board are unknown,
-            the function checks only the limits that all boards have.
-        layout: Number of MIG devices by profile. At least one board must support each profile.
+        model_name: Name of the board, as in ``GPU_MODELS``. If the name is None, or the MIG profiles of the board are
+            unknown, the function checks only that the devices have at most seven compute slices.
+        layout: Number of MIG devices by MIG profile.
     """
     layout = {normal_profile(profile): count for profile, count in layout.items() if count}
     slices = sum(_compute_slices(profile) * count for profile, count in layout.items())
@@ -116,9 +118,10 @@ def _compute_slices(profile: str) -> int:
 
 
 def _engines_problem(layout: Mapping[str, int]) -> str | None:
-    """Return text that describes the problem if several MIG devices of a layout need the media engines of a board.
+    """Return the reason why a board cannot assign its media engines to the MIG devices of a layout, otherwise None.
 
-    Only one MIG device of a board can have the media engines (video decoder and others). Return None without a problem.
+    Media engines are for example video decoders. Only one MIG device of a board can have a profile with ``+me`` or
+    ``+me.all``. With ``+me.all``, all other devices need a profile with ``-me``.
     """
     extended = [profile for profile in layout if profile.endswith(("+me", "+me.all"))]
     if sum(layout[profile] for profile in extended) > 1:
@@ -151,9 +154,11 @@ def _placement_problem(model_name: str, where: Mapping[str, Placement], layout: 
 
 
 def _have_place(devices: Sequence[Placement], taken: int = 0) -> bool:
-    """Check whether a board has room for all given MIG devices, so that no two devices take the same memory slice.
+    """Check whether a board has enough memory slices for all given MIG devices.
 
-    The bits of ``taken`` are 1 for the slices that other devices already take.
+    Args:
+        devices: Memory slices that each device can take.
+        taken: Bit mask of the memory slices that other devices already take: bit 0 is the first slice.
     """
     if not devices:
         return True

@@ -1,7 +1,7 @@
-"""Profiles of MIG (Multi-Instance GPU) devices, with their memory, by board.
+"""MIG (Multi-Instance GPU) profiles that each board supports, and the memory of MIG devices with these profiles.
 
-A profile such as ``1g.10gb+me`` states the number of compute slices, the memory, and after the plus sign the attributes
-of a device.
+The name of a profile such as ``1g.10gb+me`` states the number of compute slices (1), the memory (10 GB) and attributes
+(``+me``: media engines) of a MIG device.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ MIG_PROFILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("NVIDIA RTX 6000 Ada Generation", "NVIDIA RTX A6000", "Tesla T4"), ()),
     }
 )
-"""MIG profiles, without attributes, by name of the board. A board that does not support MIG has no entry.
+"""MIG profiles without attributes, by name of the board. The value is empty if the board does not support MIG.
 
-A board with seven compute slices has profiles with 1, 1 (and twice the memory), 2, 3, 4 and 7 slices, in this order. A
-board with four compute slices has profiles with 1, 2 and 4 slices.
+A board whose MIG profiles are unknown has no entry. The profiles of a board with seven compute slices have 1, 1 (with
+twice the memory), 2, 3, 4 and 7 slices, in this order. The profiles of a board with four compute slices have 1, 2 and
+4 slices.
 
 Source: NVIDIA/mig-parted@v0.9.1:deployments/container/nvidia-mig-manager-example-hopper.yaml and -example.yaml,
 NVIDIA/mig-parted@bd7160f:deployments/systemd/config-default.yaml; NVIDIA Multi-Instance GPU User Guide, "Supported MIG
@@ -85,10 +86,14 @@ _ATTRIBUTES = fields.regex(r"([0-9]g\.[0-9]+gb)((?:[+.-](?:me\.all|me|gfx))*)\Z"
 
 
 def require_mig_profile(field: str, got: str) -> None:
-    """Raise unless a text is a MIG profile of at least one board.
+    """Raise if no board supports a MIG profile.
+
+    Args:
+        field: Name of the option in the message.
+        got: Name of the MIG profile, such as ``1g.10gb+me``.
 
     Raises:
-        GpuConstructsError: No board has the profile. The message suggests a similar one.
+        GpuConstructsError: No board supports the profile. The message suggests a similar profile.
     """
     match = _ATTRIBUTES.match(got)
     if match is None or match[1] not in _SIZES:
@@ -102,9 +107,9 @@ def require_mig_profile(field: str, got: str) -> None:
 
 
 def size_of(profile: str) -> str | None:
-    """Return the MIG profile at the start of a text, without its attributes.
+    """Return a MIG profile without its attributes, for example ``1g.10gb`` for ``1g.10gb+me``.
 
-    Return None if the text does not start with a MIG profile.
+    Return None if the text does not start with the name of a MIG profile.
     """
     match = _SIZE.match(profile)
     return match[0] if match else None
@@ -116,18 +121,21 @@ def normal_profile(profile: str) -> str:
 
 
 def memory_gb(size: str) -> int:
-    """Return the memory in the name of a MIG profile, in GB. A device of the profile can have less memory."""
+    """Return the memory that the name of a MIG profile states, for example 10 GB for ``1g.10gb``.
+
+    A MIG device with this profile can have less memory.
+    """
     return int(size.partition("g.")[2].removesuffix("gb"))
 
 
 def mig_vram_mib(model_name: str | None, profile: str) -> int:
-    """Return the memory of a MIG device of a profile, in MiB.
+    """Return the memory of a MIG device with the given MIG profile, in MiB.
 
-    If the memory is unknown, the result is the memory in the name of the profile, which is an upper limit.
+    If the memory is unknown, the result is the memory that the name of the profile states, which is an upper limit.
 
     Args:
         model_name: Name of the board, as in ``GPU_MODELS``; None for an unknown board.
-        profile: Name of the profile, with or without attributes, which take no memory.
+        profile: Name of the MIG profile, with or without attributes. Attributes take no memory.
     """
     size = size_of(profile) or ""
     profiles, most = MIG_PROFILES.get(model_name or "", ()), memory_gb(size) * 1024
@@ -139,5 +147,8 @@ def mig_vram_mib(model_name: str | None, profile: str) -> int:
 
 
 def mig_resource(profile: str) -> str:
-    """Return the name of the extended resource for devices of a MIG profile, with the MIG strategy ``mixed``."""
+    """Return the resource name of devices with a MIG profile, such as ``nvidia.com/mig-1g.10gb.me`` for ``1g.10gb+me``.
+
+    Nodes advertise this extended resource if the MIG strategy is ``mixed``.
+    """
     return f"nvidia.com/mig-{profile.replace('+', '.')}"

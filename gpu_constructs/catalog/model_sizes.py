@@ -1,4 +1,4 @@
-"""Estimates of the memory for the weights of a language model, from the name of the model."""
+"""Estimates of the memory for the weights of a language model, from a model name such as ``Qwen/Qwen3-8B-AWQ``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _LEAST_OF_ROUNDED = 0.93
 For example, a 7B model can have 6.6 billion weights.
 """
 _EXPERTS_SHARE = 0.8
-"""Ratio between the real number of weights and the product in a name such as 8x7B. Experts share some weights.
+"""Ratio between the real number of weights and the product in a model name such as 8x7B.
 
-8x7B has 46.7 billion weights instead of 56, and 8x22B has 141 billion instead of 176.
+The experts of a model share some weights. Mixtral 8x7B therefore has 46.7 billion weights instead of 56 billion, and
+8x22B has 141 billion instead of 176 billion.
 """
 _MOST_EXPERTS_COUNTED = 8
-"""Largest number of experts for which the product in a name such as 8x7B is about the total number of weights.
+"""Largest number of experts for which the product in a model name such as 8x7B estimates the number of weights.
 
-In the name 16x17B of Llama 4, the second number is the number of active weights.
+For more experts, for example in the name 16x17B of Llama 4, the second number is the number of active weights.
 """
 
 _BYTES: Sequence[tuple[str, float]] = (
@@ -33,25 +34,29 @@ _BYTES: Sequence[tuple[str, float]] = (
     (r"bf16|fp16|f16", 2.0),
     (r"fp32|f32|float32", 4.0),
 )
-"""Smallest number of bytes that a weight takes, by a pattern that matches the quantization format in a name or a flag.
+"""Smallest number of bytes for a weight in each quantization format.
+
+Each item is a pair of a pattern and the number. The pattern matches the format in a model name or a command-line flag.
 
 Source: vllm-project/vllm:docs/features/quantization; ggml-org/llama.cpp:tools/quantize/README.md
 """
 _LEAST_BYTES = 0.5
-"""Smallest number of bytes for a weight if the name states no format. Some names omit a 4-bit format."""
+"""Smallest number of bytes for a weight if the model name contains no quantization format, because it can be 4-bit."""
 _USUAL_BYTES = 2.0
-"""Usual number of bytes for a weight if the name states no format. Most checkpoints have 16 bits for a weight."""
+"""Usual number of bytes for a weight if the model name contains no quantization format: most checkpoints use 16 bits.
+"""
 
 
 def least_weights(model: str, quantization: str | None = None) -> tuple[float, float] | None:
-    """Return the smallest and the usual amount of memory for the weights of a model, in GB.
+    """Return the smallest and the usual amount of memory for the weights of a language model, in GB.
 
     Args:
-        model: Name of the model in the registry of Hugging Face or Ollama.
-        quantization: Quantization format in the arguments of the server; None if the arguments state no format.
+        model: Name of the model in the registry of Hugging Face or Ollama, such as ``Qwen/Qwen3-8B``.
+        quantization: Quantization format in the arguments of the model server, such as ``awq``; None if the arguments
+            contain no format.
 
     Returns:
-        A pair of the two amounts, or None if the name states no number of parameters.
+        A pair of the two amounts. None if the name contains no number of parameters, such as ``8B``.
     """
     name = model.casefold()
     counts = [_billions(*found.groups()) for found in _SIZE.finditer(name)]

@@ -1,7 +1,7 @@
-"""Node labels that Node Feature Discovery publishes, derived from its configuration files.
+"""Node labels that Node Feature Discovery (NFD) publishes, derived from its configuration files.
 
-Source: kubernetes-sigs/node-feature-discovery@v0.16.0, @v0.17.3 and @v0.19.0, source,
-pkg/nfd-worker/nfd-worker.go.
+Source: kubernetes-sigs/node-feature-discovery@v0.16.0, @v0.17.3 and @v0.19.0: the folder ``source``, and the file
+``pkg/nfd-worker/nfd-worker.go``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 Config = Mapping[str, Any]
 
 DOMAIN = "feature.node.kubernetes.io/"
-"""Prefix of the labels of Node Feature Discovery."""
+"""Prefix of most node labels of Node Feature Discovery."""
 
 _NAMES: Mapping[str, Sequence[str]] = {
     "cpu": (
@@ -28,28 +28,32 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "storage": ("nonrotationaldisk",),
     "system": ("os_release.ID", "os_release.VERSION_ID", "os_release.VERSION_ID.major", "os_release.VERSION_ID.minor"),
 }
-"""Names of labels by feature source of Node Feature Discovery. The label in the cluster is ``<source>-<name>``."""
+"""Patterns of label names by feature source of Node Feature Discovery, such as ``cpu``.
+
+The label in the cluster is ``feature.node.kubernetes.io/<source>-<name>``.
+"""
 
 _KERNEL_OPTIONS = ("NO_HZ", "NO_HZ_IDLE", "NO_HZ_FULL", "PREEMPT")
 _WILDCARD = re.compile(r"[*?[]")
 _CONTROL = re.compile(r"{{-?\s*(range|if|else|with|end|break|continue|/\*|\$\w+\s*:?=)[^}]*}}")
-"""Actions of a template that insert no text."""
+"""Pattern of the actions in a Go template that insert no text, such as ``{{ if … }}``."""
 
 _VALUE = re.compile(r"{{[^}]*}}")
 _STATIC_RULES = ("rdma.available", "rdma.capable")
 
 
 class _Bus(NamedTuple):
-    """The format of the labels for devices on a bus (PCI or USB).
+    """The format of the node labels that Node Feature Discovery publishes for PCI or USB devices.
 
-    A label contains the values of selected fields, joined by underscores, and an ending such as ``.present``.
+    A label contains the values of device fields and an ending. For example, ``pci-0302_10de.present`` contains the
+    fields ``class`` (0302) and ``vendor`` (10de).
 
     Attributes:
-        fields: Shell patterns for the values of the fields, by name of the field. The order is that of the fields in
-            the label.
+        fields: Shell pattern for the value of each device field, such as ``????``, by name of the field. Labels contain
+            the fields in the order of this mapping.
         endings: Endings of the labels, such as ``.present``. Each ending results in a separate label.
-        classes: First digits of the device classes for which Node Feature Discovery publishes labels by default.
-        chosen: Fields that the label contains by default.
+        classes: First digits of the device classes that have labels by default, such as ``03``.
+        chosen: Names of the device fields that the label contains by default.
     """
 
     fields: Mapping[str, str]
@@ -75,11 +79,12 @@ _BUSES: Mapping[str, _Bus] = {
 
 
 class NfdLabels(NamedTuple):
-    """The node labels that an installation of Node Feature Discovery publishes.
+    """The node labels that an installation of Node Feature Discovery can publish.
 
     Attributes:
-        patterns: Shell patterns. The installation can publish a label if a pattern matches it.
-        allowed: Regular expressions. The part of a label after the slash must match each of them.
+        patterns: Shell patterns of the labels, such as ``feature.node.kubernetes.io/pci-03??_????.present``.
+        allowed: Regular expressions of the option ``labelWhiteList``. The part of a label after the slash must match
+            each expression.
     """
 
     patterns: Sequence[str]
@@ -99,22 +104,23 @@ def _fits(label: str, pattern: str) -> bool:
 
 
 def is_of_a_source(label: str) -> bool:
-    """Check whether a node label has the format of labels from the feature sources of Node Feature Discovery.
+    """Check whether a node label begins like labels from the feature sources of Node Feature Discovery.
 
-    A feature source is a part of nfd-worker that detects one kind of feature, such as ``cpu`` or ``pci``.
+    A feature source is a part of nfd-worker that detects one kind of feature. For example, all labels of the source
+    ``cpu`` begin with ``feature.node.kubernetes.io/cpu-``.
     """
     return label.startswith(tuple(f"{DOMAIN}{source}-" for source in (*_NAMES, *_BUSES)))
 
 
 def nfd_labels(worker: Config, master: Config) -> NfdLabels:
-    """Return the node labels that the programs nfd-worker and nfd-master of one installation publish.
+    """Return the node labels that nfd-worker and nfd-master of one installation can publish.
 
-    The result does not include two groups of labels: labels that the source ``local`` reads from files on the node, and
-    labels from NodeFeature and NodeFeatureRule objects.
+    The result does not include two groups of labels: labels that the feature source ``local`` reads from files on the
+    node, and labels from NodeFeature and NodeFeatureRule objects.
 
     Args:
-        worker: Content of the configuration file of nfd-worker, including the defaults of the chart.
-        master: Content of the configuration file of nfd-master, including the defaults of the chart.
+        worker: Content of the configuration file of nfd-worker, including the defaults of the library or Helm chart.
+        master: Content of the configuration file of nfd-master, including the defaults of the library or Helm chart.
     """
     core, sources = _section(worker, "core"), _section(worker, "sources")
     # If the list has its old and its new name, the worker reads the old one.
@@ -133,9 +139,12 @@ def nfd_labels(worker: Config, master: Config) -> NfdLabels:
 def labels_of_rules(rules: Iterable[Config]) -> Iterator[str]:
     """Yield patterns of the node labels that rules of Node Feature Discovery create.
 
-    A rule comes from an nfd-worker configuration or from a NodeFeatureRule. If a rule creates a label from a template,
-    the pattern ends with ``*`` in place of the first inserted value and the rest of the label. The pattern ``*`` means
+    For a label from a Go template, the pattern contains the text before the first inserted value, and ``*`` for the
+    rest. For example, ``vendor-{{.name}}-x`` becomes ``feature.node.kubernetes.io/vendor-*``. The pattern ``*`` means
     that every label is possible.
+
+    Args:
+        rules: Rules of an nfd-worker configuration file or of a NodeFeatureRule, as in a manifest.
     """
     for rule in rules:
         for key in (*(rule.get("labels") or ()), *_templated(rule.get("labelsTemplate"))):
@@ -170,10 +179,11 @@ def _names_of_bus(bus: _Bus, config: Config) -> Iterator[str]:
 
 
 def enabled_sources(given: object) -> set[str]:
-    """Return the feature sources of Node Feature Discovery that a list in its configuration enables.
+    """Return the feature sources that a list in the configuration file of nfd-worker enables, such as ``pci``.
 
-    A source detects one kind of feature, such as ``pci``. In the list, ``all`` enables the default sources, and a name
-    with a leading dash disables a source.
+    Args:
+        given: Value of a key such as ``core.labelSources``. In this list, ``all`` enables the default feature sources,
+            and a name with a leading dash disables a source. If ``given`` is not a list, the default sources apply.
     """
     enabled: set[str] = set()
     for source in given if isinstance(given, Sequence) and not isinstance(given, str) else ("all",):

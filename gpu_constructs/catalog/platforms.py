@@ -1,7 +1,7 @@
-"""Platforms: releases of Talos Linux, and Kubernetes on any other operating system.
+"""Platforms: `Talos` (releases of Talos Linux) and `Kubernetes` (Kubernetes on any other operating system).
 
-A platform is the operating system of the nodes with its release. Constructs read the differences between platforms from
-the attributes of these classes instead of comparing versions. A route is a method to install GPU support in a cluster.
+Constructs read the differences between platforms from the attributes of these classes instead of comparing versions. A
+*route* is a method to install GPU support in a cluster, such as the device plugin or the GPU Operator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ TALOS_GPU_EXTENSIONS = (
     "nonfree-kmod-nvidia-production",
     "nonfree-kmod-nvidia-lts",
 )
-"""System extensions with NVIDIA kernel modules. Talos sets the node label ``extensions.talos.dev/<name>`` for each."""
+"""Talos system extensions with NVIDIA kernel modules. Talos sets a node label ``extensions.talos.dev/<name>`` for each.
+"""
 
 
 Route = Literal["device-plugin", "device-plugin-cdi", "gpu-operator", "gpu-operator-bridge", "dra"]
@@ -35,7 +36,7 @@ ROUTES: Mapping[Route, str] = {
     "gpu-operator-bridge": "the GPU Operator with a ValidationBridge (GpuOperator, ValidationBridge)",
     "dra": "NVIDIA's DRA driver",
 }
-"""Description of each route for messages. A route is a method to install GPU support in a cluster."""
+"""Description of each route (method to install GPU support in a cluster) for messages."""
 
 _NO_CDI_PATHS = "up to Talos 1.12, CDI specs do not find the driver libraries and nvidia-ctk (siderolabs/talos#13021)"
 _GLIBC_LAYOUT: Mapping[Route, str] = {
@@ -55,11 +56,11 @@ _USR_LOCAL_LAYOUT: Mapping[Route, str] = {
 
 
 class _TalosLine(NamedTuple):
-    """The properties of a minor release of Talos, such as 1.12.
+    """The properties of a minor release of Talos, such as Talos 1.12.
 
-    In Talos 1.12 and earlier, the driver libraries are in /usr/local/glibc, but the validator of the GPU Operator and
-    generated CDI specs refer to other folders. In Talos 1.13 and later, the libraries are in /usr/local/lib, and
-    containerd reads /run/cdi.
+    In Talos 1.12 and earlier, the libraries of the NVIDIA driver are in /usr/local/glibc, but the validator of the GPU
+    Operator and generated CDI specs refer to other folders. In Talos 1.13 and later, the libraries are in
+    /usr/local/lib, and containerd reads /run/cdi.
     """
 
     line: str
@@ -80,11 +81,11 @@ _TALOS_VERSION = regex(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+(?:-(?:alpha|beta|rc)\.[0-9]
 class Talos(fields.Options):
     """A Kubernetes cluster whose nodes run Talos Linux.
 
-    System extensions provide the NVIDIA driver and the container toolkit. The toolkit registers a containerd runtime
-    with the name ``nvidia``, which is not the default runtime. So every GPU pod sets a runtime class.
+    System extensions provide the NVIDIA driver and the NVIDIA Container Toolkit. The toolkit registers a containerd
+    runtime with the name ``nvidia``, which is not the default runtime. Every GPU pod therefore needs a runtime class.
 
     Attributes:
-        version: Minor release of Talos from ``"1.10"`` to ``"1.14"``, or a patch release or prerelease of one, such as
+        version: Minor release of Talos from ``"1.10"`` to ``"1.14"``, or a patch release or prerelease, such as
             ``"1.12.4"`` or ``"1.14.0-rc.1"``; ``"1.12"`` by default.
 
     Raises:
@@ -120,26 +121,28 @@ class Talos(fields.Options):
         return self._facts.kubernetes
 
     brings_driver: ClassVar[bool] = True
-    """Whether the image of the nodes contains the driver and the container toolkit, so that no pod can install them."""
+    """Whether the image of the nodes contains the NVIDIA driver and the NVIDIA Container Toolkit. True for Talos."""
 
     runtime_class: ClassVar[str | None] = "nvidia"
-    """Name of the RuntimeClass that GPU pods need, because the ``nvidia`` runtime is not the default one."""
+    """Name of the RuntimeClass that GPU pods need, because ``nvidia`` is not the default runtime of containerd."""
 
     device_list_strategy: ClassVar[tuple[DeviceListStrategy, ...]] = ("envvar",)
-    """Device list strategies of the device plugin. Every release of Talos supports environment variables (``envvar``).
+    """Default device list strategies of the device plugin. Every Talos release supports ``envvar``.
 
-    Up to 1.12, CDI specs contain host paths that do not exist. From 1.13 on, the user can select a CDI strategy.
+    Up to Talos 1.12, CDI specs contain host paths that do not exist. From Talos 1.13 on, the user can select a CDI
+    strategy.
     """
 
     accepts_volume_mounts: ClassVar[bool] = False
-    """Whether the toolkit accepts devices as volume mounts. False, because Talos keeps this default of the toolkit.
+    """Whether the device list strategy ``volume-mounts`` works. False: the NVIDIA Container Toolkit disables it.
 
     Source:
         siderolabs/extensions@v1.12.11:nvidia-gpu/nvidia-container-toolkit/nvidia-container-runtime
     """
 
     device_discovery_strategy: ClassVar[DeviceDiscoveryStrategy | None] = "nvml"
-    """Device discovery strategy of the device plugin. ``auto`` does not work, because it probes missing host paths."""
+    """Default device discovery strategy of the device plugin. ``auto`` does not work, because it needs host paths that
+    Talos does not have."""
 
     @property
     def supports_cdi(self) -> bool:
@@ -148,7 +151,7 @@ class Talos(fields.Options):
 
     @property
     def runtime_mode(self) -> RuntimeMode:
-        """Mode in which the NVIDIA runtime injects the driver into a container.
+        """Mode in which the NVIDIA runtime injects the NVIDIA driver into a container.
 
         ``legacy`` runs nvidia-container-cli. ``cdi`` reads the CDI spec that the node writes at boot.
         """
@@ -156,15 +159,15 @@ class Talos(fields.Options):
 
     @property
     def driver_install_dir(self) -> str | None:
-        """Folder on the node with the libraries and programs of the driver.
+        """Folder on the node that contains both the libraries and the programs of the NVIDIA driver.
 
-        None if the two are in different folders.
+        None if the libraries and the programs are in different folders.
         """
         return "/usr/local" if self.supports_cdi else None
 
     @property
     def driver_library_path(self) -> str | None:
-        """Folder on the node with the libraries of the driver."""
+        """Folder on the node with the libraries of the NVIDIA driver; never None on Talos."""
         return "/usr/local/lib" if self.supports_cdi else "/usr/local/glibc/usr/lib"
 
     driver_program_path: ClassVar[str | None] = "/usr/local/bin"
@@ -172,7 +175,7 @@ class Talos(fields.Options):
 
     @property
     def machine_config(self) -> MachineConfigShape:
-        """Form of a machine configuration patch: ``v1alpha1`` (one document) or ``multi-document`` (several kinds)."""
+        """Format of a machine configuration patch: ``v1alpha1`` (one YAML document) or ``multi-document`` (several)."""
         return self._facts.machine_config
 
     @property
@@ -189,20 +192,19 @@ class Talos(fields.Options):
     def node_taints_reach_workers(self) -> bool:
         """Whether the taints in the machine configuration take effect on worker nodes of the Kubernetes cluster.
 
-        In older releases, the worker sets the taints after its registration, and the admission plugin NodeRestriction
+        If False, a worker node sets the taints only after its registration, and the admission plugin NodeRestriction
         rejects this change (siderolabs/talos#13443).
         """
         return self.machine_config == "multi-document"
 
     pod_security_default: ClassVar[str | None] = "baseline"
-    """Pod Security level that Talos enforces in namespaces without a level."""
+    """Pod Security level that Talos enforces in namespaces that set no level."""
 
     @property
     def mig_needs_privileged(self) -> bool:
-        """Whether only privileged containers can read the state of MIG devices, because of the container toolkit.
+        """Whether only privileged containers can read the state of MIG devices.
 
-        This is True for Talos releases with a toolkit release from 1.18 to 1.20.0
-        (NVIDIA/nvidia-container-toolkit#1740).
+        True for Talos releases with the NVIDIA Container Toolkit 1.18 to 1.20.0 (NVIDIA/nvidia-container-toolkit#1740).
         """
         return self._facts.mig_needs_privileged
 
@@ -216,32 +218,32 @@ class Talos(fields.Options):
 
     @property
     def nvidia_driver_root(self) -> str | None:
-        """Root folder of the driver files on the node, for the device plugin, which writes CDI specs.
+        """Root folder of the NVIDIA driver on the node, from which the device plugin generates CDI specs.
 
         None if the libraries and the programs of the driver are in different folders.
         """
         return self.driver_install_dir
 
     def dev_root_of(self, driver_root: str | None) -> str | None:
-        """Return the value of the device plugin option ``nvidiaDevRoot``, the root folder of the device nodes.
+        """Return the value of the device plugin option ``nvidiaDevRoot``: the node folder that contains ``dev``.
 
-        The default of the plugin is the driver root (NVIDIA/k8s-device-plugin@v0.20.0:api/config/v1/config.go). Talos
-        has no ``/usr/local/dev``, so CDI specs would contain device nodes that do not exist.
+        By default, this folder is the driver root (NVIDIA/k8s-device-plugin@v0.20.0:api/config/v1/config.go). A driver
+        root in ``/usr/local`` on Talos contains no device nodes, so the option must be ``/``.
 
         Args:
-            driver_root: Root folder of the driver files on the node.
+            driver_root: Root folder of the NVIDIA driver on the node; None if no option sets it.
 
         Returns:
-            ``/``, or None if the default of the plugin works.
+            ``/``, or None if the default of the device plugin works.
         """
         return "/" if driver_root and PurePosixPath(driver_root).is_relative_to("/usr/local") else None
 
     @property
     def gpu_operator_needs_bridge(self) -> bool:
-        """Whether the GPU Operator needs the validation bridge, because its validator always fails otherwise.
+        """Whether the GPU Operator needs a ``ValidationBridge``, because its validator fails without the bridge.
 
-        The bridge is a DaemonSet that copies the driver files and writes the marker files for which the validator
-        looks.
+        The bridge is a DaemonSet that copies the files of the NVIDIA driver, and writes the marker files that the
+        validator expects.
         """
         return self.refusal_of("gpu-operator") is not None
 
@@ -253,20 +255,21 @@ class Talos(fields.Options):
         return (_USR_LOCAL_LAYOUT if self.supports_cdi else _GLIBC_LAYOUT).get(route)
 
     gpu_node_selector: ClassVar[Mapping[str, str]] = {placement.GPU_PRESENT: "true"}
-    """Node labels that GPU pods require."""
+    """Default node selector of GPU pods: the label of GPU nodes, ``nvidia.com/gpu.present``."""
 
     driver_node_labels: ClassVar[tuple[str, ...]] = tuple(
         f"extensions.talos.dev/{extension}" for extension in TALOS_GPU_EXTENSIONS
     )
-    """Labels of nodes with the NVIDIA driver. The operating system sets one of them before any pod runs."""
+    """Keys of node labels, of which Talos sets one on each node with the NVIDIA driver, before pods run."""
 
 
 @dataclass(frozen=True)
 class Kubernetes(fields.Options):
-    """A Kubernetes cluster whose administrator installs the driver and the container toolkit on the nodes.
+    """A Kubernetes cluster whose administrator installs the NVIDIA driver and Container Toolkit on the nodes.
 
-    The library assumes no runtime class and no node labels. Pass ``runtime_class=`` and ``node_selector=`` to the
-    constructs if the cluster needs them. The manifests are the same for every supported Kubernetes release.
+    The library assumes no runtime class and no node labels. If GPU pods of the cluster need them, pass
+    ``runtime_class=`` and ``node_selector=`` to the constructs. The manifests are the same for every supported
+    Kubernetes release.
 
     Attributes:
         version: Kubernetes release, from ``"1.27"`` to the newest release that the library supports (the default).
@@ -289,38 +292,39 @@ class Kubernetes(fields.Options):
         return self.version
 
     brings_driver: ClassVar[bool] = False
-    """Whether the image of the nodes contains the driver. False, because a driver container is also possible."""
+    """Whether the image of the nodes contains the NVIDIA driver. False, because a pod can also install the driver."""
 
     runtime_class: ClassVar[str | None] = None
-    """RuntimeClass of GPU pods. None, because the library expects NVIDIA as the default runtime of the nodes."""
+    """RuntimeClass of GPU pods. None, because the library assumes that ``nvidia`` is the default runtime of the nodes.
+    """
 
     device_list_strategy: ClassVar[tuple[DeviceListStrategy, ...]] = ()
-    """Device list strategies of the device plugin. Empty, so that the default of the plugin applies."""
+    """Default device list strategies. Empty, so that the default of the device plugin applies."""
 
     accepts_volume_mounts: ClassVar[bool] = True
-    """Whether the library assumes that the toolkit accepts devices as volume mounts, which depends on the nodes."""
+    """Whether the library assumes that the device list strategy ``volume-mounts`` works. It depends on the nodes."""
 
     device_discovery_strategy: ClassVar[DeviceDiscoveryStrategy | None] = None
-    """Device discovery strategy of the device plugin. None, so that the default of the plugin applies."""
+    """Default device discovery strategy. None, so that the default of the device plugin applies."""
 
     supports_cdi: ClassVar[bool] = True
-    """Whether the library assumes that CDI specs of the device plugin work, which depends on the nodes."""
+    """Whether the library assumes that CDI specs of the device plugin work. It depends on the nodes."""
 
     pod_security_default: ClassVar[str | None] = None
-    """Pod Security level in namespaces without a level. None, because an administrator can change it."""
+    """Pod Security level in namespaces that set no level. None, because it depends on the cluster."""
 
     mig_needs_privileged: ClassVar[bool] = False
     """Whether a container must be privileged to read the state of MIG devices. False, because SYS_ADMIN is enough.
     """
 
     mps_is_doubtful: ClassVar[bool] = False
-    """Whether users report that MPS does not start."""
+    """Whether users report that MPS does not start. False, because there are no such reports."""
 
     driver_install_dir: ClassVar[str | None] = None
-    """Folder on the node with the driver. None, because the library does not know it."""
+    """Folder on the node with the NVIDIA driver. None, because the library does not know it."""
 
     driver_library_path: ClassVar[str | None] = None
-    """Folder on the node with the libraries of the driver. None, because the library does not know it."""
+    """Folder on the node with the libraries of the NVIDIA driver. None, because the library does not know it."""
 
     driver_program_path: ClassVar[str | None] = None
     """Folder on the node with nvidia-smi. None, because the library does not know it."""
@@ -329,15 +333,14 @@ class Kubernetes(fields.Options):
     """Whether the library assumes that nodes can have GDRCopy, which depends on their administrator."""
 
     nvidia_driver_root: ClassVar[str | None] = "/"
-    """Root folder of the driver files on the node, which the device plugin uses to write CDI specs."""
+    """Root folder of the NVIDIA driver on the node, from which the device plugin generates CDI specs."""
 
     def dev_root_of(self, driver_root: str | None) -> str | None:
-        """Return None. The device plugin then looks for device nodes below its default, the driver root."""
+        """Return None: the device plugin needs no value for the option ``nvidiaDevRoot``."""
         return None
 
     gpu_operator_needs_bridge: ClassVar[bool] = False
-    """Whether the GPU Operator needs the validation bridge, because its validator always fails otherwise.
-    """
+    """Whether the GPU Operator needs a ``ValidationBridge``. False, because only some Talos releases need it."""
 
     def refusal_of(self, route: Route) -> str | None:
         """Return the reason why a route does not work on the platform. Return None if it works.
@@ -349,10 +352,10 @@ class Kubernetes(fields.Options):
         return None
 
     gpu_node_selector: ClassVar[Mapping[str, str]] = {}
-    """Node labels that GPU pods require. Empty, because a resource request already limits a pod to GPU nodes."""
+    """Default node selector of GPU pods. Empty, because a request for a GPU resource already selects GPU nodes."""
 
     driver_node_labels: ClassVar[tuple[str, ...]] = ()
-    """Labels of nodes with the NVIDIA driver. Empty, because the library knows no such labels."""
+    """Keys of labels of nodes with the NVIDIA driver. Empty, because not all clusters have such labels."""
 
 
 _FIRST_WITH_DRA = "1.34"
@@ -362,12 +365,12 @@ DEFAULT_PLATFORM = Talos("1.12")
 
 
 def routes(platform: Platform) -> tuple[Route, ...]:
-    """Return the routes that work on a platform: methods to install GPU support, such as the device plugin."""
+    """Return the routes (methods to install GPU support, such as ``device-plugin``) that work on a platform."""
     return tuple(route for route in ROUTES if platform.refusal_of(route) is None)
 
 
 def require(platform: Platform, route: Route) -> None:
-    """Raise unless a route (a method to install GPU support) works on a platform.
+    """Raise if a route (a method to install GPU support, such as ``gpu-operator``) does not work on a platform.
 
     Raises:
         GpuConstructsError: The route does not work. The message states the reason and the routes that work.

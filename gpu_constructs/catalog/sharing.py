@@ -15,7 +15,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.records import dataclass, field, regex
 
 GPU = "nvidia.com/gpu"
-"""Extended resource of whole GPUs, and of MIG devices with the MIG strategy ``single``."""
+"""Name of the extended resource for whole GPUs. With the MIG strategy ``single``, it is also for MIG devices."""
 
 _SHARED_SUFFIX = ".shared"
 _LONGEST_NAME = 63
@@ -34,27 +34,29 @@ _MOST_REPLICAS = {
         "MPS serves 48 clients of a GPU (16 below compute capability 7.5). Use Sharing.time_slicing for more",
     ),
 }
-"""Largest number of slots of a device, and the reason for the limit in messages, by sharing strategy."""
+"""Largest number of slots of a device by sharing strategy, and the reason for this limit in messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sharing(metaclass=ShortErrors):
     """The sharing of GPUs between pods, with the settings of the NVIDIA device plugin.
 
-    Create one with ``Sharing.none``, ``Sharing.time_slicing``, ``Sharing.vram_units`` or ``Sharing.mps``.
+    Create an instance with ``Sharing.none``, ``Sharing.time_slicing``, ``Sharing.vram_units`` or ``Sharing.mps``. A
+    slot is one unit of an extended resource, such as ``nvidia.com/gpu``, that a node advertises.
 
     Attributes:
         strategy: Sharing strategy: ``none``, ``time-slicing`` or ``mps``.
-        resources: Number of slots of each GPU or MIG device, by name of the extended resource; empty if pods do not
-            share GPUs.
-        fail_requests_greater_than_one: Whether the plugin rejects containers that request more than one slot.
-        rename_by_default: Whether the plugin adds ``.shared`` to the names of shared resources.
+        resources: Number of slots of each GPU or MIG device, by name of the extended resource, for example
+            ``{"nvidia.com/gpu": 4}``; empty if pods do not share GPUs.
+        fail_requests_greater_than_one: Whether the device plugin rejects containers that request more than one slot.
+        rename_by_default: Whether the device plugin adds ``.shared`` to the names of shared resources.
         vram_unit: GPU memory that one slot represents, such as ``1Gi``. None if slots do not represent memory. Only
-            this library uses this setting, not the plugin.
+            this library uses this setting, not the device plugin.
 
     Raises:
-        GpuConstructsError: The plugin does not advertise a resource, the number of slots is out of range, or MPS shares
-            MIG devices. Also raised if ``vram_unit`` has a value, but the strategy is not time-slicing of whole GPUs.
+        GpuConstructsError: If the device plugin cannot advertise a resource, if the number of slots is out of range, or
+            if MPS shares MIG devices. Also raised if ``vram_unit`` has a value, but the strategy is not time-slicing of
+            whole GPUs.
     """
 
     strategy: Literal["none", "time-slicing", "mps"]
@@ -138,7 +140,7 @@ class Sharing(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def none(cls) -> Sharing:
-        """Create a setting for exclusive GPUs. Only one container at a time can use a GPU."""
+        """Create a setting for exclusive GPUs: the device plugin allocates each GPU to only one container at a time."""
         return cls(strategy="none")
 
     @classmethod
@@ -153,7 +155,7 @@ class Sharing(metaclass=ShortErrors):
     ) -> Sharing:
         """Create a setting for time-slicing: the containers on a GPU run one after the other for short times.
 
-        Each container on a GPU can use all its memory, because time-slicing does not isolate memory.
+        Each container can use all memory of the GPU, because time-slicing does not isolate memory.
 
         A node advertises ``replicas`` slots for each GPU. A container with two slots does not get more time on a GPU
         than a container with one slot.
@@ -163,14 +165,14 @@ class Sharing(metaclass=ShortErrors):
                 ``resources={"nvidia.com/gpu": replicas}``.
             resources: Number of slots of each device, by name of the resource. Use it for several resources, or for
                 MIG devices with the MIG strategy ``mixed``, such as ``nvidia.com/mig-1g.5gb``.
-            fail_requests_greater_than_one: Whether the plugin rejects containers that request several slots. True by
-                default, because several slots have no benefit; the default of the plugin is False.
+            fail_requests_greater_than_one: Whether the device plugin rejects containers that request several slots.
+                True by default, because several slots have no benefit. The default of the device plugin is False.
             rename_by_default: Whether nodes advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``; False
                 by default.
 
         Raises:
-            GpuConstructsError: ``replicas`` and ``resources`` both have a value, or neither has one. Also raised if
-                ``replicas`` or a value of ``resources`` is not an int from 2 to 63550, or if the plugin does not
+            GpuConstructsError: If both ``replicas`` and ``resources`` or neither of them have a value. Also raised if
+                ``replicas`` or a value of ``resources`` is not an int from 2 to 63550, or if the device plugin cannot
                 advertise a resource.
 
         Source:
@@ -188,9 +190,11 @@ class Sharing(metaclass=ShortErrors):
     def vram_units(cls, *, vram: str, unit: str = "1Gi", rename_by_default: bool = False) -> Sharing:
         """Create a setting for time-slicing in which each slot represents a unit of GPU memory.
 
-        A GPU has ``vram / unit`` slots, rounded down. ``GpuRequest(vram="8Gi")`` requests 8Gi of memory as slots,
-        rounded up. Kubernetes keeps a pod pending until the GPU has enough free slots. Nothing limits the memory of a
-        running pod. Use this setting only if every node has one GPU. If a node has several, the plugin can allocate
+        A GPU has ``vram / unit`` slots, rounded down. ``GpuRequest(vram="8Gi")`` requests enough slots for 8Gi of
+        memory. A pod stays pending until the GPU has enough free slots. Nothing limits the memory that a running pod
+        takes.
+
+        Use this setting only if every node has one GPU. On a node with several GPUs, the device plugin can allocate
         slots of two GPUs to one pod. The pod then has access to both GPUs.
 
         Args:
@@ -201,8 +205,8 @@ class Sharing(metaclass=ShortErrors):
                 by default. If True, pods that request a whole GPU as ``nvidia.com/gpu`` stay pending.
 
         Raises:
-            GpuConstructsError: An amount is not a quantity, the unit is more than half of the memory, or there are
-                more than 63550 slots.
+            GpuConstructsError: If ``vram`` or ``unit`` is not a quantity, if the unit is more than half of the memory,
+                or if there are more than 63550 slots.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go, internal/plugin/server.go
@@ -223,8 +227,8 @@ class Sharing(metaclass=ShortErrors):
             )
         if replicas > _MANY_UNITS:
             warn(
-                f"sharing.vram_units makes {replicas} slots of {unit!r} for each GPU, and the plugin iterates over all "
-                "free slots for each allocation, so large pods start late. Use a larger unit"
+                f"sharing.vram_units makes {replicas} slots of {unit!r} for each GPU, and the device plugin iterates "
+                "over all free slots for each allocation, so large pods start late. Use a larger unit"
             )
         return cls(
             strategy="time-slicing",
@@ -244,19 +248,21 @@ class Sharing(metaclass=ShortErrors):
     ) -> Sharing:
         """Create a setting for MPS (Multi-Process Service), with which containers use a GPU at the same time.
 
-        Each slot has an equal part of the memory and of the threads of the GPU. ``DevicePluginChart`` adds the MPS
+        Each slot has an equal share of the memory and the threads of the GPU. ``DevicePluginChart`` adds the MPS
         control daemon, a privileged pod on every node with this setting. The daemon sets the compute mode of the GPUs
-        to ``EXCLUSIVE_PROCESS``. A workload gets ``/dev/shm`` from the daemon, so it must not mount another one.
+        to ``EXCLUSIVE_PROCESS``. The device plugin mounts the daemon's ``/dev/shm`` into the containers of a workload,
+        so the workload must not mount another volume at this path.
 
         Args:
-            replicas: Number of slots of each GPU, from 2 to 48. GPUs before compute capability 7.5 support 16.
-            fail_requests_greater_than_one: Whether the plugin rejects containers that request several slots; True by
-                default, as in the plugin. False needs release 0.20.0 of the plugin or later.
+            replicas: Number of slots of each GPU, from 2 to 48. GPUs with a compute capability below 7.5 support at
+                most 16.
+            fail_requests_greater_than_one: Whether the device plugin rejects containers that request several slots;
+                True by default, as in the device plugin. False needs release 0.20.0 of the device plugin or later.
             rename_by_default: Whether nodes advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``; False
                 by default.
 
         Raises:
-            GpuConstructsError: ``replicas`` is not an int from 2 to 48.
+            GpuConstructsError: If ``replicas`` is not an int from 2 to 48.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/device.go, README.md "With CUDA MPS"
@@ -286,8 +292,8 @@ class Sharing(metaclass=ShortErrors):
             vram: GPU memory as a quantity.
 
         Raises:
-            GpuConstructsError: Slots do not represent memory, the amount is not a quantity, or the amount is more than
-                the memory of a GPU.
+            GpuConstructsError: If slots do not represent memory, if the amount is not a quantity, or if the amount is
+                more than the memory of a GPU.
         """
         if self.vram_unit is None:
             raise GpuConstructsError(f"sharing.units(...) needs Sharing.vram_units, got the strategy {self.strategy!r}")
@@ -305,11 +311,14 @@ class Sharing(metaclass=ShortErrors):
 
     @property
     def gpu_resource(self) -> str:
-        """Name of the extended resource that a container requests for a GPU."""
+        """Name of the extended resource that a container requests for a GPU, such as ``nvidia.com/gpu.shared``."""
         return self.resource_name(GPU)
 
     def resource_name(self, resource: str) -> str:
-        """Return the name under which nodes advertise an extended resource if pods share it with these settings."""
+        """Return the name under which nodes with this sharing advertise an extended resource.
+
+        For example, ``nvidia.com/gpu`` becomes ``nvidia.com/gpu.shared`` if ``rename_by_default`` is True.
+        """
         return resource + _SHARED_SUFFIX if self.rename_by_default and resource in self.resources else resource
 
 

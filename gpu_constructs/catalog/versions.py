@@ -1,7 +1,7 @@
-"""Upstream releases that this library supports, and the differences between them.
+"""Releases of the device plugin, the GPU Operator and other components that this library supports.
 
-Each release in the tables states the source of its image tag. The tags of the base images, BusyBox and Debian, come
-from public Dockerfiles. The tables contain no image digests. To use a digest, pass ``image=``.
+The tables describe the differences between the releases. Each row contains the source of its data. The tables contain
+no image digests. To use a digest, pass ``image=`` to the construct.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @cache
 def comparable(version: str) -> Version:
-    """Return the version number in the name of a release, without the text after the number.
+    """Return the version number of a release for comparisons, without the text after the number.
 
-    A custom build and a release candidate have the features of their release. So ``0.20.1-mybuild`` counts as 0.20.1,
-    and ``26.7.0-rc.1`` counts as 26.7.0. A text without a number counts as release 0.
+    For example, ``0.20.1-mybuild`` counts as 0.20.1, and ``26.7.0-rc.1`` counts as 26.7.0, because such builds have
+    the features of their release. A text without a number counts as release 0.
     """
     from packaging.version import Version
 
@@ -39,19 +39,21 @@ class NodeFeatureDiscoveryRelease(NamedTuple):
 
     Attributes:
         version: Release without the leading v.
-        image: Image of all programs, as ``repository:tag``.
-        definitions: Release of Node Feature Discovery whose custom resource definitions this release has.
-        has_http_health: Whether port 8080 serves ``/healthz`` and metrics (from 0.18.0). Older releases serve metrics
-            on port 8081. Except for the garbage collector, they serve gRPC health checks on port 8082.
+        image: Image of all components, as ``repository:tag``.
+        definitions: Release of Node Feature Discovery from which the library takes the CRDs, such as ``0.17.3``. The
+            release ``version`` has equal CRDs.
+        has_http_health: Whether port 8080 serves ``/healthz`` and metrics (from 0.18.0). In older releases, all
+            components serve metrics on port 8081. All except the garbage collector serve gRPC health checks on port
+            8082.
         has_health_flag: Whether a flag sets the port of gRPC health checks (0.16.5 to 0.17.4).
-        reads_own_pod: Whether nfd-worker reads its pod, to set its DaemonSet as an owner of its objects (from 0.16.2).
-        has_owner_refs: Whether a flag sets the owners of the objects that nfd-worker creates (from 0.19.0). In older
-            releases, the owners are always the pod and, from 0.16.2, the DaemonSet of nfd-worker.
+        reads_own_pod: Whether nfd-worker reads its pod, to set its DaemonSet as an owner of NodeFeatures (from 0.16.2).
+        has_owner_refs: Whether a flag sets the owners of the NodeFeatures that nfd-worker creates (from 0.19.0). In
+            older releases, the owners are always the pod and, from 0.16.2, the DaemonSet of nfd-worker.
         watches_pods: Whether the topology updater needs the right to list and watch pods (from 0.19.0). Older releases
             read each pod separately.
-        awaits_topology_definition: Whether the topology updater waits for its custom resource definition (from 0.19.0).
-            Older releases exit without it.
-        source: Source of the facts.
+        awaits_topology_definition: Whether the topology updater waits for the CRD NodeResourceTopology (from 0.19.0).
+            Older releases exit if the CRD does not exist.
+        source: Source of these values.
     """
 
     version: str
@@ -70,19 +72,19 @@ class NodeFeatureDiscoveryRelease(NamedTuple):
         return comparable(self.version) >= comparable(version)
 
     def require(self, field: str, first: str) -> None:
-        """Raise if the release does not support an option.
+        """Raise if this release does not support an option.
 
         Args:
             field: Name of the option in the message.
             first: First release that supports the option.
 
         Raises:
-            GpuConstructsError: The release is older than the first one that supports the option.
+            GpuConstructsError: This release is older than ``first``.
         """
         if not self.is_at_least(first):
             raise GpuConstructsError(
                 f"{field} needs Node Feature Discovery {first}, got {self.version}. Leave it out, or use a later "
-                "release of the device plugin"
+                "release of the device plugin, which contains a later Node Feature Discovery"
             )
 
 
@@ -91,36 +93,36 @@ class DevicePluginRelease(NamedTuple):
 
     Attributes:
         version: Release without the leading v.
-        image: Image of all programs, as ``repository:tag``.
-        node_feature_discovery: Release of Node Feature Discovery that the library installs with the plugin. It is the
-            bundled release, or 0.17.3 if the Helm chart of the plugin bundles a release before 0.17.
-        bundled_node_feature_discovery: Release of Node Feature Discovery in the Helm chart of the plugin.
-        kubernetes: Range of the Kubernetes releases that the Helm chart of the plugin accepts.
+        image: Image of the device plugin, GPU Feature Discovery and the MPS control daemon, as ``repository:tag``.
+        node_feature_discovery: Release of Node Feature Discovery that the library installs with the device plugin: the
+            release in the Helm chart of the device plugin, but at least 0.17.3.
+        bundled_node_feature_discovery: Release of Node Feature Discovery in the Helm chart of the device plugin.
+        kubernetes: Range of the Kubernetes releases that the Helm chart of the device plugin accepts.
         sets_owner_references: Whether GPU Feature Discovery reads its pod, to set its DaemonSet and pod as owners of
-            its objects (from 0.19.0).
+            its NodeFeatures (from 0.19.0).
         has_infinite_sleep_interval: Whether GPU Feature Discovery accepts the sleep interval ``infinite`` (from
             0.19.0).
-        has_gdrcopy_enabled: Whether the plugin reads ``gdrcopyEnabled`` (from 0.18.0).
-        has_enabled_healthchecks: Whether the plugin reads ``DP_ENABLE_HEALTHCHECKS`` (from 0.18.0).
-        has_shared_devices_allocation_policy: Whether the plugin supports the policy ``packed`` besides
+        has_gdrcopy_enabled: Whether the device plugin reads ``gdrcopyEnabled`` (from 0.18.0).
+        has_enabled_healthchecks: Whether the device plugin reads ``DP_ENABLE_HEALTHCHECKS`` (from 0.18.0).
+        has_shared_devices_allocation_policy: Whether the device plugin supports the policy ``packed`` besides
             ``distributed`` (from 0.20.0).
-        cdi_feature_flags: Flags in ``CDI_FEATURE_FLAGS`` that the plugin supports. It ignores all others. Releases
-            before 0.18.2 support no flags.
-        has_cdi_disable_hooks: Whether the plugin reads ``CDI_DISABLE_HOOKS`` (from 0.20.0).
-        honours_mps_fail_requests: Whether the plugin supports ``failRequestsGreaterThanOne: false`` with MPS (from
-            0.20.0). Older releases treat it as true.
-        hands_out_rdma: Whether the plugin passes GDS, GDRCopy and MOFED devices to every container by default (0.19.0
-            to 0.19.2). Containers then fail on nodes without such devices (NVIDIA/k8s-device-plugin#1692).
+        cdi_feature_flags: Flags in ``CDI_FEATURE_FLAGS`` that the device plugin supports. It ignores all other flags.
+            Releases before 0.18.2 support no flags.
+        has_cdi_disable_hooks: Whether the device plugin reads ``CDI_DISABLE_HOOKS`` (from 0.20.0).
+        honours_mps_fail_requests: Whether the device plugin supports ``failRequestsGreaterThanOne: false`` with MPS
+            (from 0.20.0). Older releases treat false as true.
+        hands_out_rdma: Whether the device plugin passes GDS, GDRCopy and MOFED devices to every container by default
+            (0.19.0 to 0.19.2). Containers then fail on nodes without such devices (NVIDIA/k8s-device-plugin#1692).
         names_mig_attributes: Whether resource names contain the attributes of MIG devices with the MIG strategy
             ``mixed`` (from 0.20.0). Older releases advertise ``1g.10gb+me`` as ``nvidia.com/mig-1g.10gb``
             (NVIDIA/k8s-device-plugin#1807).
         chart_shows_mps_host_pid: Whether the MPS control daemon of the Helm chart runs with ``hostPID`` by default
-            (from 0.18.0). In older charts, it never runs with ``hostPID``.
-        config_manager_needs_label: Whether config-manager can wait forever on a node without its label (before
-            0.18.2).
+            (from 0.18.0). In older Helm charts, it never runs with ``hostPID``.
+        config_manager_needs_label: Whether config-manager can wait forever on a node without the label
+            ``nvidia.com/device-plugin.config`` (before 0.18.2).
         config_manager_survives_host_pid: Whether config-manager works with ``hostPID`` (from 0.20.0). Older releases
             panic at processes without a command line.
-        source: Source of the facts.
+        source: Source of these values.
     """
 
     version: str
@@ -148,25 +150,25 @@ class ExporterRelease(NamedTuple):
     """A release of dcgm-exporter or of nvidia_gpu_exporter.
 
     Attributes:
-        version: Release of the program without the leading v. It is not the image tag. The major version of the Helm
-            chart of nvidia_gpu_exporter is one higher.
+        version: Release of the exporter without the leading v. The image tag and the Helm chart can have other version
+            numbers.
         behaves_like: Supported release with the same metrics and labels: this release itself, or the value of
             ``Unverified.like``.
         image: Image as ``repository:tag``. The tag of dcgm-exporter contains the DCGM release, the exporter release and
             the base system. The tag of nvidia_gpu_exporter ends in ``-nvml`` for the image that uses NVML.
-        source: Source of the facts.
-        kubernetes: Range of the Kubernetes releases that the Helm chart accepts. This attribute and all following ones
-            are empty for nvidia_gpu_exporter.
+        source: Source of these values.
+        kubernetes: Range of the Kubernetes releases that the Helm chart of dcgm-exporter accepts. This attribute and
+            all following attributes have values only for dcgm-exporter.
         writes_to_image: Whether the start script changes files of the image: the linker cache up to 4.5.2, and the
-            capabilities of the program file up to 4.6.0.
-        chart_file: List of metrics in the image that the Helm chart passes to the exporter.
+            capabilities of the executable file up to 4.6.0.
+        chart_file: Filename of a list of metrics in the image. The exporter of the Helm chart uses this filename.
         chart_mounts_list: Whether the Helm chart mounts its own list of metrics in place of ``chart_file`` (from
             3.6.0).
-        chart_list_lacks: DCGM fields that are in the metric list of the image but not in that of the Helm chart.
-        chart_list_counts: DCGM fields that are counters in the metric list of the Helm chart but not in that of the
+        chart_list_lacks: DCGM fields that are in the list of metrics of the image but not in that of the Helm chart.
+        chart_list_counts: DCGM fields that are counters in the list of metrics of the Helm chart but not in that of the
             image.
-        default_file_pcie: DCGM field for PCIe traffic in ``default-counters.csv``, with ``{}`` in place of TX or RX. It
-            has a value only for releases 3.x, whose Helm chart uses another file.
+        default_file_pcie: Name of the DCGM fields for PCIe traffic in ``default-counters.csv``, with ``{}`` in place of
+            ``TX`` and ``RX``. Empty if ``chart_file`` is ``default-counters.csv``.
         chart_hardens: Whether the Helm chart drops all capabilities, sets requests and limits, and tolerates the taint
             of control planes (from 4.7.0).
         chart_memory_limit: Memory limit in the Helm chart. Empty if the chart sets none.
@@ -192,16 +194,16 @@ class GpuOperatorRelease(NamedTuple):
 
     Attributes:
         version: Release without the leading v.
-        behaves_like: Supported release with the same chart keys: this release itself, or the value of
+        behaves_like: Supported release whose Helm chart has the same keys: this release itself, or the value of
             ``Unverified.like``.
-        node_feature_discovery: Release of the bundled chart of Node Feature Discovery.
-        device_plugin: Release of the device plugin that the operator installs.
-        dcgm_exporter: Release of the DCGM exporter that the operator installs.
-        kubernetes: Range of the Kubernetes releases that the chart accepts.
-        uses_cdi_by_default: Whether the chart enables CDI by default (from 25.10.0).
-        reads_version_of_talos: Whether the operator can parse a Talos version such as v1.12.6. Release 26.3.0 cannot
-            (NVIDIA/gpu-operator#2239).
-        source: Source of the facts.
+        node_feature_discovery: Release of Node Feature Discovery in the Helm chart of the GPU Operator.
+        device_plugin: Release of the device plugin that the GPU Operator installs.
+        dcgm_exporter: Release of the DCGM exporter that the GPU Operator installs.
+        kubernetes: Range of the Kubernetes releases that the Helm chart accepts.
+        uses_cdi_by_default: Whether the Helm chart enables CDI by default (from 25.10.0).
+        reads_version_of_talos: Whether the GPU Operator can parse a Talos version such as v1.12.6. Release 26.3.0
+            cannot (NVIDIA/gpu-operator#2239).
+        source: Source of these values.
     """
 
     version: str
@@ -221,15 +223,16 @@ class GpuOperatorRelease(NamedTuple):
 
 @dataclass(frozen=True)
 class Unverified(fields.Options):
-    """An upstream release that this library does not support, which the user runs at their own risk.
+    """A release of a component that this library does not support, which the user installs at their own risk.
 
-    ``Unverified("0.20.1", like="0.20.0")`` uses the image tag of 0.20.1 with the manifests for 0.20.0.
+    For example, ``version=Unverified("0.20.1", like="0.20.0")`` of ``DevicePluginChart`` uses the image tag of release
+    0.20.1 with the manifests for 0.20.0.
 
     Attributes:
-        version: Release to run, without a leading v.
+        version: Release to install, without a leading v.
         like: Supported release with the same options.
-        image: Image as ``repository:tag``. Required if its tag differs in more than the version from the tag of the
-            supported release; otherwise None (the default).
+        image: Image as ``repository:tag``. Required if the image tag of the component contains more than the version,
+            as for the DCGM exporter; otherwise None (the default).
 
     Raises:
         GpuConstructsError: The version does not have the form of a release, or the image has no tag.
@@ -250,19 +253,19 @@ class Unverified(fields.Options):
 
 @cache
 def rows(table: str) -> list[dict[str, Any]]:
-    """Return the rows of one table of upstream releases in ``releases.json``, as dicts by column."""
+    """Return the rows of a table in ``releases.json``, such as ``device_plugin``. Each row maps columns to values."""
     tables: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("releases.json").read_text())
     return tables[table]
 
 
 def releases_in(table: str, releases: str, column: str = "version") -> tuple[str, ...]:
-    """Return the releases that are in a table of ``releases.json`` and in a range of versions.
+    """Return the releases in a table of ``releases.json`` whose version in a column is in the given range.
 
     Args:
-        table: Name of the table.
+        table: Name of the table, such as ``device_plugin``.
         releases: Range as a version specifier of Python packages, for example ``>=0.18.1,<0.20``.
-        column: Column of the table to which the range applies: ``version`` (the default), or the release of a bundled
-            component.
+        column: Name of the column: ``version`` (the default) for the release itself, or a column with the version of
+            another component, such as ``node_feature_discovery``.
     """
     from packaging.specifiers import SpecifierSet
 
@@ -302,31 +305,30 @@ GPU_OPERATOR: Mapping[str, GpuOperatorRelease] = {row["version"]: _operator(row)
 DEFAULT_GPU_OPERATOR = "26.7.0"
 
 FIRST_GPU_OPERATOR_FOR_CDI_ON_TALOS = "26.3.1"
-"""First release of the GPU Operator that the Talos documentation specifies for Talos 1.13 and later."""
+"""First release of the GPU Operator that the documentation of Talos specifies for Talos 1.13 and later."""
 
 BUSYBOX_IMAGE = "docker.io/library/busybox:1.37.0"
-"""Image with a shell for the validation bridge (Docker official image, release 1.37.0)."""
+"""Image with a shell for the DaemonSet of ``ValidationBridge`` (Docker official image, release 1.37.0)."""
 
 DEBIAN_IMAGE = "docker.io/library/debian:bookworm-20250929-slim"
-"""Small image with glibc, because the nvidia-smi that the runtime injects needs it."""
+"""Small image with glibc, which the nvidia-smi that the NVIDIA runtime mounts into containers needs."""
 
 KUBERNETES_RELEASES = tuple(f"1.{minor}" for minor in range(27, 38))
-"""Kubernetes releases that this library supports. The tests validate every manifest with their schemas."""
+"""Kubernetes releases that this library supports. The tests validate manifests with the schemas of these releases."""
 
 _Release = TypeVar("_Release", DevicePluginRelease, ExporterRelease, GpuOperatorRelease, NodeFeatureDiscoveryRelease)
 
 
 def release_of(known: Mapping[str, _Release], version: str | Unverified, what: str) -> _Release:
-    """Return the row of the table ``known`` for a version that the user specifies.
+    """Return the data of the release that the user specifies.
 
     Args:
-        known: Facts about the releases of one component, by version.
-        version: Version in the table, or an ``Unverified`` one.
-        what: Name of the component in messages.
+        known: Data of the supported releases of one component, by version.
+        version: Supported version, or an ``Unverified`` release.
+        what: Name of the component in messages, such as ``the device plugin``.
 
     Raises:
-        GpuConstructsError: The table does not contain the version, or ``Unverified`` has no ``image``, which it needs
-            if the image tag contains more than the version.
+        GpuConstructsError: ``known`` does not contain the version, or an ``Unverified`` release needs an ``image``.
     """
     if not isinstance(version, Unverified):
         if version not in known:
@@ -382,7 +384,10 @@ def _unknown(known: Mapping[str, _Release], version: str, what: str, field: str,
 
 
 def _changes(what: str, version: str, oldest: str) -> str:
-    """Return a sentence without a period that lists the changes between an old release and the oldest supported one."""
+    """Return a sentence for a message that lists the changes between an old release and the oldest supported release.
+
+    The sentence begins with a period and a space. Return an empty text if there are no known changes.
+    """
     known = [row for row in rows("changes") if row["of"] == what]
     later = [row["what"] for row in known if comparable(version) < comparable(row["since"])]
     changes = "; ".join(later) or (f"{oldest} reads the same values" if known else "")

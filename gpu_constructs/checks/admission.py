@@ -32,9 +32,9 @@ def _labels(namespace: Manifest) -> Mapping[str, Any]:
 
 
 def _default_level(facts: Facts) -> str | None:
-    """Return the Pod Security level of namespaces that set no level.
+    """Return the Pod Security level that namespaces without a Pod Security label have on the app's platform.
 
-    Return None if no construct declares the platform.
+    Return None if the level is unknown: the platform is not Talos, or no construct declares the platform.
     """
     return next((offer.pod_security_default for offer in facts.provided if offer.pod_security_default), None)
 
@@ -43,8 +43,8 @@ def _what_holds(stated: str | None, default: str | None) -> str:
     """Return a clause for messages that states the Pod Security level of a namespace.
 
     Args:
-        stated: Level that the namespace sets; None if it sets none.
-        default: Level of namespaces that set none.
+        stated: Level that the label of the namespace sets; None if the namespace has no such label.
+        default: Level of namespaces without such a label.
     """
     return f"enforces {stated!r}" if stated else f"sets no Pod Security level, so {default!r} applies"
 
@@ -70,7 +70,7 @@ def pods_satisfy_their_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _way_to_satisfy(pod: Pod, level: Literal["baseline", "restricted"]) -> str:
-    """Return the instruction for a message that states how a pod can satisfy a Pod Security level."""
+    """Return an instruction for messages: how a pod can satisfy a Pod Security level."""
     if is_ours(pod.manifest):
         return (
             "remove the options that need these rights (set run_as_user=... for a user other than root), or use "
@@ -82,7 +82,10 @@ def _way_to_satisfy(pod: Pod, level: Literal["baseline", "restricted"]) -> str:
 
 
 def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: namespaces whose Pod Security level rejects pods that a program of the app creates later."""
+    """Yield problems: namespaces whose Pod Security level rejects pods of the GPU Operator or of ``ValidationBridge``.
+
+    The GPU Operator and the DaemonSet of ``ValidationBridge`` create these pods later, in the cluster.
+    """
     default = _default_level(facts)
     wanted = {name: index for index, offer in enumerate(facts.provided) for name in offer.privileged_namespaces}
     for index, namespace in facts.of_kind(_NAMESPACE):
@@ -97,10 +100,10 @@ def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
-    """Yield a tuple for each admission policy of the app that restricts access to GPUs (a guard).
+    """Yield a triple for each guard (admission policy of the app that restricts access to GPUs).
 
-    Its members are the index of the construct that creates the policy, the policy, and the namespaces that the policy
-    exempts.
+    The triple contains three values: the index of the guard's construct in ``Facts.provided``, the guard, and the names
+    of the namespaces that the guard exempts.
     """
     for index, offer in enumerate(facts.provided):
         guard = offer.device_guard
@@ -128,7 +131,10 @@ def pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
 
 
 def later_pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: admission policies that reject pods which a program of the app creates later."""
+    """Yield problems: admission policies that reject pods of the GPU Operator or of ``ValidationBridge``.
+
+    The GPU Operator and the DaemonSet of ``ValidationBridge`` create these pods later, in the cluster.
+    """
     for provider, guard, left_alone in _guards(facts):
         for index, offer in enumerate(facts.provided):
             for namespace in offer.privileged_namespaces:
@@ -168,7 +174,7 @@ def _names(container: Manifest) -> list[object]:
 
 
 def _shows_devices(container: Manifest, guard: DeviceGuard) -> bool:
-    """Check whether a container sets the variable that selects its visible GPUs to a value that the policy rejects."""
+    """Check whether an environment variable of a container makes GPUs visible in a way that the policy rejects."""
     variables = container.get("env") or ()
     shown = [one.get("valueFrom") or one.get("value") or "" for one in variables if one.get("name") == guard.variable]
     return any(value not in guard.harmless_values for value in shown)
@@ -180,7 +186,7 @@ def _has_gpu_limit(container: Manifest) -> bool:
 
 
 def _let_through(guard: DeviceGuard, namespace: str) -> str:
-    """Return the instruction for a message that states how to exempt a namespace from an admission policy."""
+    """Return an instruction for messages: how to exempt a namespace from an admission policy for GPU access."""
     return (
         f"if they need access to every GPU, add {namespace!r} to its excluded_namespaces, or label the namespace with "
         f"GpuNamespace(..., labels={{{guard.allow_label!r}: 'true'}})"

@@ -38,12 +38,12 @@ _MIG = fields.regex(r"(?:mig)?(?:([1-7])c)?([1-7])g([0-9]+)gb((?:me|all|gfx)*)(?
 
 
 class _Amount(NamedTuple):
-    """An amount of a resource in a manifest.
+    """An amount of a resource in a manifest, such as ``memory: 8Gi`` in ``limits``.
 
     Attributes:
         section: Key of the mapping in the manifest that contains the amount, such as ``limits``.
-        key: Name of the resource.
-        amount: Value of the amount in the manifest.
+        key: Name of the resource, such as ``memory``.
+        amount: Value in the manifest, such as ``8Gi``.
         holder: Name of the container for messages, such as `` of container 'a'``; empty if the amount is not in a
             container.
     """
@@ -78,7 +78,15 @@ def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
 
 
 def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
-    """Yield the amounts of resources in an object, at any depth, below keys in ``sections`` such as ``limits``."""
+    """Yield the amounts of resources in an object, at any depth.
+
+    Each quantity in a mapping such as ``limits`` is an amount. In other mappings, only the values of some keys are
+    amounts, for example of ``sizeLimit``.
+
+    Args:
+        manifest: Object.
+        sections: Keys of the mappings in which each quantity is an amount, such as ``limits``.
+    """
     waiting: list[tuple[Any, str, str, int]] = [(manifest, "", "", 0)]
     while waiting:
         value, section, holder, depth = waiting.pop()
@@ -100,11 +108,11 @@ def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
 
 
 def _may_count(is_in_section: bool, key: str) -> bool:
-    """Check whether a key in a manifest can be the name of a resource, so that its value is an amount.
+    """Check whether a quantity in a manifest is an amount of a resource.
 
     Args:
-        is_in_section: Whether the key is in a section for resources, such as ``limits``.
-        key: Key.
+        is_in_section: Whether the quantity is in a mapping of resources, such as ``limits``.
+        key: Key of the quantity, such as ``memory`` or ``sizeLimit``.
     """
     return is_in_section or key == "sizeLimit" or "nvid" in key.lower()
 
@@ -115,7 +123,7 @@ def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
     The API server rejects a name without a domain, except the names of Kubernetes itself, such as ``cpu``.
 
     Args:
-        index: Index of the object that contains the amount.
+        index: Index in ``Facts.objects`` of the object that contains the amount.
         one: Amount.
     """
     if one.key in _OF_CONTAINERS or one.key.startswith(_HUGE_PAGES):
@@ -130,7 +138,14 @@ def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
 
 
 def _misnamed(facts: Facts, index: int, one: _Amount, name: str) -> Iterator[Finding]:
-    """Yield a finding if the resource name of an amount is probably a misspelled name of a GPU resource."""
+    """Yield a finding if the resource name of an amount is probably a misspelled name of a GPU resource.
+
+    Args:
+        facts: Facts that the library derives from the objects of the app.
+        index: Index in ``Facts.objects`` of the object that contains the amount.
+        one: Amount.
+        name: Name of the resource, without the prefix ``requests.`` or ``limits.`` of a ResourceQuota.
+    """
     meant = None if facts.is_gpu(name) else _meant(name)
     if meant is not None and not _is_renamed(facts, name):
         yield Finding(
@@ -153,7 +168,7 @@ def _is_renamed(facts: Facts, name: str) -> bool:
 
 
 def _meant(name: str) -> str | None:
-    """Return the correct name of a GPU resource for a misspelled name.
+    """Return the correct name of a GPU resource for a misspelled name, such as ``nvidia.com/gpus``.
 
     Return None if the name is correct, or does not resemble the name of a GPU resource.
     """

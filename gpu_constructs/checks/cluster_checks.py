@@ -1,6 +1,6 @@
-"""The function that runs all checks that compare the objects of an app with each other.
+"""The function that runs all checks and all rules on the objects of an app.
 
-A finding is a problem that a check reports, with its message and the object that has it.
+A finding is a problem that a check or a rule reports: a message, and the object that has the problem.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Manifest = Mapping[str, Any]
 def check(
     manifests: Sequence[Manifest], provided: Sequence[Provided], settings: RuleSettings = DEFAULT_SETTINGS
 ) -> list[Finding]:
-    """Return the problems that all checks find. The problems from the rules for GPU workloads come last.
+    """Return the findings of all checks, and after them the findings of all rules, such as ``R07``.
 
     Args:
         manifests: All manifests of the app.
@@ -69,4 +69,4 @@ CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     quotas_fit_and_count,
     references_exist,
 )
-"""All checks except the rules, in the order in which their problems appear."""
+"""All checks except the rules, in the order in which their findings appear."""

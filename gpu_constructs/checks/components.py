@@ -1,6 +1,6 @@
 """Checks for missing and duplicate objects, components and node labels.
 
-A component is a program that runs on the GPU nodes of a cluster, such as the device plugin. A provider is a construct
+A component is software that runs on the GPU nodes of a cluster, such as the device plugin. A provider is a construct
 that declares its effects on the cluster.
 """
 
@@ -56,9 +56,9 @@ def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
 
 
 def drivers_are_looked_for_where_they_are_staged(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: GPU Operators whose validator searches the wrong folder for the driver files.
+    """Yield problems: GPU Operators whose validator searches the wrong folder for the NVIDIA driver files.
 
-    The correct folder is the one to which a validation bridge in the app copies these files.
+    The correct folder is the folder to which the construct ``ValidationBridge`` in the app copies these files.
     """
     staged = [(index, offer.stages_driver_in) for index, offer in enumerate(facts.provided) if offer.stages_driver_in]
     for index, offer in enumerate(facts.provided):
@@ -77,7 +77,7 @@ _RUNTIME_CLASS = ("node.k8s.io", "RuntimeClass")
 
 
 def _has(nodes: GpuNodes, label: str) -> bool:
-    """Check whether a node configuration in the app sets the node label ``label``, which has the form ``key=value``."""
+    """Check whether a node configuration, such as ``TalosGpuNode``, sets a node label, such as ``key=value``."""
     key, _, value = label.partition("=")
     return nodes.labels.get(key) == value
 
@@ -105,7 +105,7 @@ def wanted_node_labels_are_set(facts: Facts) -> Iterator[Finding]:
 
 
 def unwanted_node_labels_are_not_set(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: node labels in node configurations of the app that prevent a construct from working."""
+    """Yield problems: node labels that a node configuration sets, but with which a construct does not work."""
     for index, offer in enumerate(facts.provided):
         for label, why in offer.unwanted_node_labels.items():
             for node, gpu_nodes in facts.gpu_nodes:
@@ -126,16 +126,16 @@ def labels_of_the_operator_are_left_to_it(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 None,
                 f"sets the node label {GPU_PRESENT}, which {{1}} also sets and removes, so the two overwrite each "
-                "other. Leave it to the operator",
+                "other. Leave the label to the GPU Operator",
                 providers=(node, operators[0]),
                 is_warning=True,
             )
 
 
 def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: objects that the app emits twice.
+    """Yield problems: objects that the app emits twice, with the same kind, namespace and name.
 
-    The function omits objects that ``charts_make_objects_of_their_own`` reports.
+    The function omits objects that the check ``charts_make_objects_of_their_own`` reports.
     """
     reported = Counter(identity for offer in facts.provided for identity in offer.makes)
     seen: dict[tuple[str, str, str, str], int] = {}
@@ -154,9 +154,9 @@ def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
 
 
 def namespaces_exist(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: namespaces of objects that the app neither creates nor declares.
+    """Yield problems: namespaces that the app uses but neither creates nor declares with ``External``.
 
-    The function also checks the namespaces in which programs of the app later create pods.
+    An app uses the namespaces of its objects, and the namespaces in which the GPU Operator later creates pods.
     """
     known: set[object] = {*kinds.NAMESPACES_OF_EVERY_CLUSTER, *_names(facts, ("", "Namespace"))}
     known.update(name for offer in facts.provided for name in offer.namespaces)
@@ -178,7 +178,7 @@ def namespaces_exist(facts: Facts) -> Iterator[Finding]:
 
 
 def _missing_namespace(name: str) -> str:
-    """Return the message for a namespace that the app neither creates nor declares."""
+    """Return the end of the message about a namespace that the app neither creates nor declares."""
     return (
         f"not in this app. Add GpuNamespace(chart, 'namespace', name={name!r}) or declare it with "
         f"External(app, 'existing', namespaces=[{name!r}])"
@@ -186,7 +186,10 @@ def _missing_namespace(name: str) -> str:
 
 
 def runtime_classes_exist(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: RuntimeClasses that pods use and nothing creates, or that the app and another tool create."""
+    """Yield problems: pods with a missing RuntimeClass, and RuntimeClasses that both the app and other software create.
+
+    A RuntimeClass is missing if the app neither creates it nor declares that other software creates it.
+    """
     elsewhere = {name: index for index, offer in enumerate(facts.provided) for name in offer.runtime_classes}
     known = {*elsewhere, *_names(facts, _RUNTIME_CLASS)}
     for pod in facts.pods:
@@ -210,7 +213,12 @@ def runtime_classes_exist(facts: Facts) -> Iterator[Finding]:
 
 
 def _names(facts: Facts, kind: tuple[str, str]) -> Iterator[str]:
-    """Yield the names of all objects of one kind in the app, with duplicates."""
+    """Yield the names of all objects of one kind in the app, with duplicates.
+
+    Args:
+        facts: Facts that the library derives from the objects of the app.
+        kind: API group and kind of the objects.
+    """
     return (manifest["metadata"].get("name") for _, manifest in facts.of_kind(kind))
 
 

@@ -28,17 +28,17 @@ _MADE_ONCE = {
     "RuntimeClass": "one NvidiaRuntimeClass to both",
     "CustomResourceDefinition": "node_feature_discovery='external' to the second",
 }
-"""Text after "Pass" in the message about two charts that emit the same object, by kind of the object."""
+"""Text after "Pass" in the message about two constructs that emit the same object, by kind of the object."""
 
 
 def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pairs of charts that run the device plugin or GPU Feature Discovery on the same node."""
+    """Yield problems: two constructs that both run the device plugin, or GPU Feature Discovery, on the same node."""
     for one, other, both in _charts(facts):
         meeting = _meeting(facts, one, other) if both else None
         if meeting:
             yield Finding(
                 None,
-                f"runs {listed(both)} on nodes of {{1}} too, so each replaces the devices of the other. Remove one, "
+                f"runs {listed(both)} on nodes of {{1}} too, so the two overwrite each other. Remove one, "
                 f"use Configs.named(...), or {_APART}",
                 providers=(one, other),
                 is_warning=meeting == "perhaps",
@@ -46,7 +46,7 @@ def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
 
 
 def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pairs of device plugin charts for different nodes that emit objects with the same names."""
+    """Yield problems: pairs of constructs, such as two ``DevicePluginChart``, that emit objects with the same names."""
     for one, other, both in _charts(facts):
         shared = sorted(set(facts.provided[one].makes) & set(facts.provided[other].makes))
         if shared and not (both and _meeting(facts, one, other) == "surely"):
@@ -63,7 +63,7 @@ def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
 
 
 def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
-    """Yield a tuple for each pair of device plugin charts in the app: their indices, and their common components."""
+    """Yield the indices of two constructs with ``makes``, and which of the components ``_OF_A_NODE`` both run."""
     charts = [index for index, offer in enumerate(facts.provided) if offer.makes]
     for one, other in combinations(charts, 2):
         theirs = facts.provided[other].components
@@ -71,9 +71,9 @@ def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
 
 
 def gpus_are_profiled_by_one(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pairs of exporters that profile GPUs of the same node.
+    """Yield problems: pairs of DCGM exporters that export profiling metrics of the GPUs of the same node.
 
-    Only one program can profile a GPU at a time.
+    Only one process can profile a GPU at a time.
     """
     return _in_each_others_way(
         facts,
@@ -94,12 +94,12 @@ def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
 
 
 def _in_each_others_way(facts: Facts, constructs: Sequence[int], problem: str) -> Iterator[Finding]:
-    """Yield a finding for each pair of constructs whose pods can run on the same node.
+    """Yield a finding for each pair of the given constructs whose pods can run on the same node.
 
     Args:
-        facts: Facts about the app.
-        constructs: Indices of the constructs.
-        problem: Message of the finding.
+        facts: Facts that the library derives from the objects of the app.
+        constructs: Indices of the given constructs in ``Facts.provided``.
+        problem: Message of each finding. In it, ``{1}`` stands for the path of the second construct of the pair.
     """
     for pair in combinations(constructs, 2):
         meeting = _meeting(facts, *pair)
@@ -143,27 +143,27 @@ def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_shared_by_all(facts: Facts, sharing: Sharing) -> bool:
-    """Check whether the device plugins in the app all have the given sharing settings.
+    """Check whether all device plugins in the app have the given sharing settings.
 
-    This check is faster than a comparison of the nodes of each plugin.
+    If so, the caller need not compute the nodes of each device plugin, which is slow.
     """
     advertised = _advertised(sharing)
     return all(_advertised(one.sharing) == advertised for plugin in facts.provided for one in plugin.gpu_offers)
 
 
 def _advertised(sharing: Sharing) -> Sharing:
-    """Return a copy of sharing settings, with the default of ``fail_requests_greater_than_one``.
+    """Return a copy of sharing settings in which ``fail_requests_greater_than_one`` is False.
 
-    This setting changes neither metrics nor labels, so the caller ignores it in a comparison.
+    This attribute changes neither metrics nor labels, so comparisons of sharing settings ignore it.
     """
     return replace(sharing, fail_requests_greater_than_one=False)
 
 
 def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOffer]]]:
-    """Return the device plugins that can run on the nodes of a construct, as pairs.
+    """Return the device plugins that can run on the same nodes as the pods of the construct ``offer``.
 
-    A pair has the index of the construct that runs the device plugin, and the configurations of this plugin. The list
-    is empty if the app has a device plugin with unknown configurations.
+    Each is a pair: the index in ``Facts.provided`` of the construct that runs the device plugin, and the configurations
+    of the device plugin on these nodes. If the configurations of any device plugin are unknown, the list is empty.
     """
     found: list[tuple[int, list[GpuOffer]]] = []
     for index, plugin in enumerate(facts.provided):
@@ -181,11 +181,9 @@ def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOf
 
 
 def platforms_are_one(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: constructs whose platform (operating system and release) differs from that of the nodes.
+    """Yield problems: constructs whose platform (operating system and release) no node configuration in the app has.
 
-    If the app configures no nodes, the function compares each construct with the platform of most constructs. During an
-    upgrade, nodes can have different releases. The function then accepts a construct with the platform of any of the
-    nodes.
+    In an app without node configurations, report constructs whose platform is not the most common platform.
     """
     of_nodes: list[tuple[int, Platform]] = []
     of_others: list[tuple[int, Platform]] = []
@@ -203,13 +201,13 @@ def platforms_are_one(facts: Facts) -> Iterator[Finding]:
 def _of_another_platform(
     facts: Facts, at: int, platform: Platform, references: Iterable[tuple[int, Platform]]
 ) -> Iterator[Finding]:
-    """Yield a problem if pods of a construct can run on the same nodes as pods of a construct with another platform.
+    """Yield problems: a construct can share nodes with constructs of another platform.
 
     Args:
-        facts: Facts about the app.
-        at: Index of the construct to check.
-        platform: Platform of this construct.
-        references: Other constructs, as pairs of an index and a platform.
+        facts: Facts that the library derives from the objects of the app.
+        at: Index of the construct in ``Facts.provided``.
+        platform: Platform of the construct.
+        references: Constructs of other platforms, as pairs: index in ``Facts.provided``, and platform.
     """
     for other, reference in references:
         if _may_meet(facts, at, other) and not _need_nothing_of(facts, at, platform, reference):
@@ -231,19 +229,21 @@ def _line(platform: Platform) -> str:
 
 
 def _need_nothing_of(facts: Facts, at: int, *platforms: Platform) -> bool:
-    """Check whether a construct works on each of several platforms, because its pods need no runtime class.
+    """Check whether platforms differ in their RuntimeClass, but a construct is a workload or needs no RuntimeClass.
+
+    No construct needs a RuntimeClass if ``Facts.gpu_runtime`` is ``default`` or ``cdi``.
 
     Args:
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
         at: Index of the construct in ``facts.provided``.
-        platforms: Platforms.
+        platforms: Platforms to compare.
     """
     names_differ = len({platform.runtime_class for platform in platforms}) > 1
     return names_differ and (facts.provided[at].is_workload or facts.gpu_runtime in ("default", "cdi"))
 
 
 def _may_meet(facts: Facts, one: int, other: int) -> bool:
-    """Check whether pods of two constructs can run on the same node."""
+    """Check whether pods of two constructs (by index in ``Facts.provided``) can run on the same node."""
     has_pods = facts.provided[one].runs_on and facts.provided[other].runs_on
     return not has_pods or _meeting(facts, one, other) is not None
 
@@ -258,8 +258,9 @@ def gpu_clusters_are_not_on_talos(facts: Facts) -> Iterator[Finding]:
     for index, _ in facts.of_kind(("nvidia.com", "GPUCluster")) if talos else ():
         yield Finding(
             index,
-            f"does not work on {talos}: the operator passes the root '/' to its DRA driver, but the driver is in "
-            "/usr/local. Use a ClusterPolicy, or install the DRA driver with its own chart",
+            f"does not work on {talos}: the GPU Operator passes '/' to its DRA driver as the folder of the NVIDIA "
+            "driver. On Talos, this folder is /usr/local. Replace the GPUCluster with a ClusterPolicy, or install the "
+            "DRA driver with its own Helm chart",
         )
 
 
@@ -284,9 +285,12 @@ _WITHOUT_SIDECAR = ("None", "Push")
 
 
 def katib_can_collect(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: Katib Experiments that cannot collect metrics, and metrics collectors that a namespace rejects.
+    """Yield problems: Katib Experiments whose trials would end without metrics.
 
-    Source: kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/pod/inject_webhook.go, and the namespaceSelector of its webhook
+    Katib adds its metrics collector only to pods in namespaces with a certain label (``COLLECTOR_INJECTION``). The Pod
+    Security level ``restricted`` can reject pods with the collector. The function checks only namespaces of the app.
+
+    Source: kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/pod/inject_webhook.go, and the namespaceSelector of this webhook
     in manifests/v1beta1/components/webhook/webhooks.yaml
     """
     namespaces = {str(made["metadata"].get("name")): (at, made) for at, made in facts.of_kind(("", "Namespace"))}
@@ -316,9 +320,10 @@ def katib_can_collect(facts: Facts) -> Iterator[Finding]:
 
 
 def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pods that use the NVIDIA runtime, but that an admission policy for GPU access does not check.
+    """Yield problems: admission policies for GPU access that do not check all pods with the NVIDIA runtime.
 
-    The policy checks only the pods of the RuntimeClasses that the user specifies.
+    A policy checks only pods with the RuntimeClasses that the user specifies. Pods can also get the NVIDIA runtime by
+    another RuntimeClass, or because it is the default runtime of the nodes.
     """
     guards = [
         (index, offer.device_guard)
@@ -349,9 +354,10 @@ def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
 
 
 def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"] | None:
-    """Return whether pods of two constructs run on the same node: ``surely``, ``perhaps``, or None for never.
+    """Return None if pods of two constructs (by index in ``Facts.provided``) cannot run on the same node.
 
-    The result is ``perhaps`` if labels or taints that the app does not declare can decide.
+    Otherwise, return ``perhaps`` if their tolerations differ, because a taint can then separate the pods. If their
+    tolerations are equal, return ``surely``.
     """
     meeting = [
         (first, second)
@@ -366,20 +372,20 @@ def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"]
 
 
 def _tolerations(placement: Mapping[str, Any]) -> list[str]:
-    """Return the tolerations of a pod spec as sorted texts, so that code can compare those of two pod specs."""
+    """Return the tolerations of a pod spec as sorted texts, for a comparison that ignores their order."""
     return sorted(map(repr, placement.get("tolerations") or ()))
 
 
 def nodes_in_common(facts: Facts, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Check whether there can be a node that runs the pods of both of two DaemonSets.
+    """Check whether pods of two DaemonSets can run on the same node.
 
-    The result is False in two cases: the node selections of the pods contradict each other, or each DaemonSet runs on
-    nodes that the app declares, but no declared node runs both.
+    The result is False if the node selections contradict each other. It is also False if the app declares nodes for
+    each of the two DaemonSets, but no node for both.
 
     Args:
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
         one: Fields of the first pod spec that determine its nodes: ``nodeSelector``, ``affinity``, ``tolerations``.
-        other: The same fields of the second pod spec.
+        other: Fields ``nodeSelector``, ``affinity`` and ``tolerations`` of the second pod spec.
     """
     # The following import is slow, and only few apps need it.
     from gpu_constructs.capacity.eligibility import may_share_a_node

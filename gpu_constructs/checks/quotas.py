@@ -35,9 +35,9 @@ class _Bound:
     """One limit of a ResourceQuota.
 
     Attributes:
-        index: Index of the ResourceQuota among the objects of the app.
-        key: Key of the limit, such as ``requests.cpu``.
-        most: Value of the limit, as text in the manifest.
+        index: Index of the ResourceQuota in ``Facts.objects``.
+        key: Key of the limit in ``spec.hard``, such as ``requests.cpu``.
+        most: Value of the limit, as the manifest states it.
         number: Value of the limit, as a number.
     """
 
@@ -48,9 +48,9 @@ class _Bound:
 
     @property
     def counts(self) -> tuple[str, str] | None:
-        """Section of ``resources`` of a container and name of the resource that the limit counts.
+        """Section and resource that the limit counts in each container, such as ``("requests", "cpu")``.
 
-        For example, ``("requests", "cpu")``. None if the limit does not count amounts of containers.
+        None if the limit counts something else, such as pods or the storage of volume claims.
         """
         for section in ("requests", "limits"):
             if self.key.startswith(f"{section}."):
@@ -71,7 +71,12 @@ def pods_fit_their_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _above_the_most(pod: Pod, limits: list[_Limit]) -> Iterator[Finding]:
-    """Yield a problem for each amount of a pod that exceeds the maximum of a LimitRange."""
+    """Yield a problem for each amount of a pod that exceeds ``max`` of a LimitRange.
+
+    Args:
+        pod: Pod spec.
+        limits: Items of LimitRanges in the namespace, as pairs: index of the LimitRange in ``Facts.objects``, and item.
+    """
     for index, limit in limits:
         reported: set[tuple[str | None, str]] = set()
         for breach in breaches(pod.spec, limit):
@@ -88,7 +93,15 @@ def _above_the_most(pod: Pod, limits: list[_Limit]) -> Iterator[Finding]:
 
 
 def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> Iterator[Finding]:
-    """Yield a problem for each amount that a ResourceQuota requires and that a container does not set."""
+    """Yield a problem for each amount that a ResourceQuota requires and that a container does not set.
+
+    Args:
+        pod: Pod spec.
+        quotas: Limits of the ResourceQuotas in the namespace, as pairs: index of the ResourceQuota in
+            ``Facts.objects``, and key of the limit, such as ``requests.cpu``.
+        limits: Items of LimitRanges in the namespace, as pairs: index of the LimitRange in ``Facts.objects``, and item.
+            The defaults in an item replace missing amounts.
+    """
     for index, key in quotas:
         section, resource = _DEMANDED[key]
         if _states(pod.spec, section, resource) or any(resource in defaults(limit, section) for _, limit in limits):
@@ -108,7 +121,7 @@ def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> 
 def _states(holder: Manifest, section: str, resource: str) -> bool:
     """Check whether a container or a pod sets the request or the limit for a resource.
 
-    A limit also counts as a request, because Kubernetes copies it to a missing request.
+    A limit also counts as a request, because Kubernetes copies a limit to a missing request.
 
     Args:
         holder: Container or pod spec.
@@ -120,7 +133,10 @@ def _states(holder: Manifest, section: str, resource: str) -> bool:
 
 
 def quotas_fit_and_count(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: workloads and volume claims that exceed a ResourceQuota, and GPUs that no quota counts."""
+    """Yield problems: workloads and volume claims that exceed a ResourceQuota, and GPUs that no ResourceQuota limits.
+
+    The function reports GPU resources without a limit only in a namespace that limits another GPU resource.
+    """
     bounds = _bounds(facts)
     if not bounds:
         return
@@ -136,10 +152,7 @@ def quotas_fit_and_count(facts: Facts) -> Iterator[Finding]:
 
 
 def _bounds(facts: Facts) -> dict[str, list[_Bound]]:
-    """Return a dict from namespace to the limits of its ResourceQuotas.
-
-    The function omits ResourceQuotas with scopes.
-    """
+    """Return the limits of all ResourceQuotas that have no scopes, by namespace."""
     bounds: dict[str, list[_Bound]] = {}
     for namespace, quotas in facts.quotas.items():
         each = [(index, key, most, quantity(most)) for index, key, most in quotas]
@@ -163,9 +176,12 @@ def _asked(pod: Pod, bound: _Bound) -> Decimal:
 
 
 def _stated(holder: Manifest, section: str, resource: str) -> Decimal | None:
-    """Return the amount of a resource that a container sets in its limits or requests.
+    """Return the amount of a resource that a container, pod spec or volume claim sets; None if it sets no amount.
 
-    Return None if it sets none.
+    Args:
+        holder: Container, pod spec, or spec of a volume claim.
+        section: ``limits`` or ``requests``. A limit also counts as a request if there is no request.
+        resource: Name of the resource.
     """
     # Kubernetes copies the limit to a missing request.
     given = amounts(holder, section).get(resource)
@@ -188,10 +204,7 @@ def _larger_than(pod: Pod, bound: _Bound) -> Iterator[Finding]:
 
 
 def _shown(number: Decimal) -> str:
-    """Return an amount of a resource as text.
-
-    An amount of whole gibibytes or mebibytes gets the unit ``Gi`` or ``Mi``.
-    """
+    """Return an amount of a resource as text, with the unit ``Gi`` or ``Mi`` if this unit needs no fraction."""
     for factor, unit in ((2**30, "Gi"), (2**20, "Mi")):
         if number >= factor and not number % factor:
             return f"{number // factor}{unit}"
@@ -199,7 +212,12 @@ def _shown(number: Decimal) -> str:
 
 
 def _workloads(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
-    """Yield a problem for each workload whose pods together exceed a limit of a ResourceQuota."""
+    """Yield a problem for each workload whose pods together exceed a limit of a ResourceQuota.
+
+    Args:
+        facts: Facts that the library derives from the objects of the app.
+        bounds: Limits of the ResourceQuotas, by namespace.
+    """
     # These imports are slow, and only an app with quotas needs them.
     from gpu_constructs.capacity.demand.app_objects import App
     from gpu_constructs.capacity.demand.copies import pod_groups
@@ -223,7 +241,12 @@ def _workloads(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Findin
 
 
 def _claims(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
-    """Yield a problem for each volume claim that exceeds a limit of a ResourceQuota."""
+    """Yield a problem for each volume claim that exceeds a limit of a ResourceQuota.
+
+    Args:
+        facts: Facts that the library derives from the objects of the app.
+        bounds: Limits of the ResourceQuotas, by namespace.
+    """
     for index, namespace, spec in _volume_claims(facts):
         counted = {_OF_CLAIMS, f"{spec.get('storageClassName')}{_OF_CLASS}"}
         asked = _stated(spec, "requests", "storage")
@@ -239,7 +262,10 @@ def _claims(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
 
 
 def _volume_claims(facts: Facts) -> Iterator[tuple[int, str, Manifest]]:
-    """Yield a tuple for each volume claim of an app: the index of its object, its namespace, and its spec."""
+    """Yield a tuple for each volume claim: the index of its object in ``Facts.objects``, its namespace, and its spec.
+
+    The object is a PersistentVolumeClaim, or a StatefulSet with ``volumeClaimTemplates``.
+    """
     for index, manifest in facts.of_kind(("", "PersistentVolumeClaim")):
         yield index, namespace_of(manifest), manifest.get("spec") or {}
     for index, manifest in facts.of_kind(("apps", "StatefulSet")):
@@ -248,10 +274,12 @@ def _volume_claims(facts: Facts) -> Iterator[tuple[int, str, Manifest]]:
 
 
 def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterator[Finding]:
-    """Yield a problem for GPU resources that no ResourceQuota of a namespace limits, although one limits others.
+    """Yield a problem if the ResourceQuotas of a namespace limit some GPU resources, but not all that pods can use.
+
+    For example, a limit of ``requests.nvidia.com/gpu`` does not count ``nvidia.com/gpu.shared``.
 
     Args:
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
         namespace: Name of the namespace.
         bounds: Limits of the ResourceQuotas in the namespace.
     """
@@ -265,7 +293,7 @@ def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterat
         yield Finding(
             next(iter(of_gpus.values())).index,
             f"limits only the GPU resources {', '.join(sorted(of_gpus))}. A quota counts each name separately, "
-            f"so pods can take any number of {' and '.join(missed)}. Add {keys}, with 0 to forbid them",
+            f"so pods can take any number of {' and '.join(missed)}. Add {keys}, with 0 to forbid these resources",
             is_warning=True,
         )
 
@@ -273,10 +301,10 @@ def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterat
 def _missed(facts: Facts, namespace: str, counted: Collection[str]) -> list[str]:
     """Return the names of the GPU resources that no ResourceQuota of a namespace limits.
 
-    In a name, ``*`` stands for unknown MIG profiles.
+    The name ``nvidia.com/mig-*`` stands for all MIG profiles.
 
     Args:
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
         namespace: Name of the namespace.
         counted: Names of the GPU resources that a ResourceQuota of the namespace limits.
     """
@@ -288,7 +316,10 @@ def _missed(facts: Facts, namespace: str, counted: Collection[str]) -> list[str]
 
 
 def _advertised(facts: Facts) -> Iterator[str]:
-    """Yield the names of the GPU resources that device plugins with a known configuration advertise."""
+    """Yield the names of the GPU resources that device plugins with a known configuration advertise.
+
+    For the MIG strategy ``mixed``, the name ``nvidia.com/mig-*`` stands for all MIG profiles.
+    """
     for offer in (one for provider in facts.provided for one in provider.gpu_offers):
         yield offer.sharing.gpu_resource
         yield from (offer.sharing.resource_name(name) for name in offer.sharing.resources if name.startswith(_MIG))

@@ -79,11 +79,11 @@ class _Reference:
     """A reference of an object to another object.
 
     Attributes:
-        index: Index of the object that contains the reference, among the objects of the app.
+        index: Index in ``Facts.objects`` of the object that contains the reference.
         kind: Kind of the referenced object.
-        namespace: Namespace of the referenced object; empty for a cluster-scoped one.
+        namespace: Namespace of the referenced object; empty for a cluster-scoped object.
         name: Name of the referenced object.
-        keys: Keys that the referenced object must have; none by default.
+        keys: Data keys that the referenced ConfigMap or Secret must have; none by default.
     """
 
     index: int
@@ -97,11 +97,14 @@ class _Reference:
 
 
 _Known = Mapping[tuple[str, str], Mapping[str, frozenset[str] | None]]
-"""Names of existing objects by kind and namespace, each with the keys of the object; None if they are unknown."""
+"""Names of existing objects by kind and namespace, each with the data keys of the object; None if these are unknown."""
 
 
 def references_exist(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: references to objects, or to keys in them, that the app neither creates nor declares."""
+    """Yield problems: references to objects that the app neither creates nor declares, and to missing data keys.
+
+    For example, a pod uses a key that its ConfigMap does not have.
+    """
     wanted = list(dict.fromkeys(_references(facts)))
     known = _known(facts) if wanted else {}
     reported: set[tuple[str, str, str]] = set()
@@ -116,7 +119,12 @@ def references_exist(facts: Facts) -> Iterator[Finding]:
 
 
 def _missing(one: _Reference, names: list[str]) -> Finding:
-    """Return the problem for a reference to an object that the app neither creates nor declares."""
+    """Return the problem for a reference to an object that the app neither creates nor declares.
+
+    Args:
+        one: Reference.
+        names: Names of existing objects of the same kind and namespace, for a suggestion in the message.
+    """
     near = next((name for name in names if _is_slip(one.name, name)), None)
     declared = f"{one.namespace}/{one.name}" if one.namespace else one.name
     way_out = f"declare it with External(app, 'existing', {KEYWORDS[one.kind]}=[{declared!r}])"
@@ -134,11 +142,11 @@ def _missing(one: _Reference, names: list[str]) -> Finding:
 
 
 def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
-    """Yield a problem for each key that a reference needs and that the referenced object does not have.
+    """Yield a problem for each data key that a reference needs and that the referenced object does not have.
 
     Args:
         one: Reference.
-        known: Objects of the app with their keys: by kind and namespace, then by name.
+        known: Data keys of existing objects: by kind and namespace, then by name.
     """
     has = known.get((one.kind, one.namespace), {}).get(one.name)
     # If the object has no keys, another program adds them.
@@ -154,7 +162,8 @@ def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
 def _is_slip(got: str, known: str) -> bool:
     """Check whether two names probably differ by a typing error.
 
-    This means one added, missing, wrong or swapped letter. A different digit is not a typing error.
+    A typing error is one added, missing, wrong or swapped letter. A different digit is not a typing error, because
+    names such as ``gpu-1`` and ``gpu-2`` are both correct.
     """
     start = _in_common(got, known)
     end = _in_common(got[start:][::-1], known[start:][::-1])
@@ -170,12 +179,13 @@ def _in_common(one: str, other: str) -> int:
 
 
 def _made_by(manifest: Manifest, of: tuple[str, str]) -> Iterator[tuple[str, str, str, frozenset[str] | None]]:
-    """Yield tuples for an object and each object that an operator creates for it: kind, namespace, name, and data keys.
+    """Yield the possible targets of references, such as Secrets, that an object of the app adds to the cluster.
 
-    The data keys, such as those of a ConfigMap, are None if they are not known.
+    Each is a tuple: kind, namespace, name, and data keys (None if unknown). For a ConfigMap, the target is the
+    ConfigMap itself. For an ExternalSecret, the target is its Secret. A Deployment adds none.
 
     Args:
-        manifest: Object.
+        manifest: Object in the app.
         of: API group and kind of the object.
     """
     (group, kind), name, namespace = of, str(manifest["metadata"].get("name")), namespace_of(manifest)
@@ -212,7 +222,7 @@ def _known(facts: Facts) -> _Known:
 
 
 def _references(facts: Facts) -> Iterator[_Reference]:
-    """Yield all references to other objects in pods and custom resources of the app."""
+    """Yield the references that the objects of the app contain, in their pod specs and in other fields."""
     for pod in facts.pods:
         # A chart can create the objects to which its own workloads refer.
         if pod.index >= len(facts.written):
@@ -236,7 +246,7 @@ def _sources(pod: Pod) -> Iterator[Manifest]:
 
 
 def _of_pod(pod: Pod) -> Iterator[_Reference]:
-    """Yield the references of a pod to other objects: kind, namespace, name, and the keys that the object must have."""
+    """Yield the references of a pod to other objects, such as the ConfigMap of a volume."""
 
     def named(kind: str, name: object, *keys: object) -> Iterator[_Reference]:
         return _reference(pod.index, kind, namespace_of(pod.manifest), name, keys)
@@ -257,7 +267,7 @@ def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iter
     """Yield the references of an object to other objects, except those in its pod specs.
 
     Args:
-        index: Index of the object among the objects of the app.
+        index: Index of the object in ``Facts.objects``.
         manifest: Object.
         known: API group and kind of the object.
     """
@@ -277,7 +287,14 @@ def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iter
 
 
 def _of_scraper(index: int, namespace: str, value: Any, depth: int = 0) -> Iterator[_Reference]:
-    """Yield the references to Secrets and ConfigMaps in the spec of a ServiceMonitor or a similar object."""
+    """Yield the references to Secrets and ConfigMaps in the spec of a ServiceMonitor or a similar object.
+
+    Args:
+        index: Index of the object in ``Facts.objects``.
+        namespace: Namespace of the object.
+        value: Spec of the object, or a part of the spec at any depth.
+        depth: Depth of ``value`` in the spec; 0 (the default) for the spec itself.
+    """
     for key, member in value.items() if isinstance(value, Mapping) else enumerate(_list(value)):
         of = mapping(member)
         kind = _OF_SCRAPERS.get(str(key))
@@ -290,9 +307,9 @@ def _of_scraper(index: int, namespace: str, value: Any, depth: int = 0) -> Itera
 def _reference(
     index: int, kind: str, namespace: str, name: object, keys: tuple[object, ...] = ()
 ) -> Iterator[_Reference]:
-    """Yield a ``_Reference`` with the given attributes, and without keys that contain a placeholder.
+    """Yield a ``_Reference`` with the given attributes. Omit each key that contains a placeholder.
 
-    Yield nothing if the name is empty, or contains a placeholder that another program replaces later.
+    Yield nothing if the name is empty, or contains a placeholder such as ``${trialParameters.name}``.
     """
     # Katib or a template replaces a placeholder in the name later.
     if isinstance(name, str) and name and not re.search(r"[${]", name):

@@ -1,6 +1,7 @@
-"""A check that finds metrics endpoints which two scrape objects cover.
+"""A check that finds metrics endpoints which two objects of the app scrape.
 
-A scrape object selects the pods that a metrics collector scrapes, for example a ServiceMonitor or a VMPodScrape.
+Four kinds of objects select the pods that a metrics collector scrapes: ServiceMonitor, PodMonitor, VMServiceScrape and
+VMPodScrape.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _WITH_PODS = frozenset({"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "
 
 
 def targets_are_scraped_once(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pairs of scrape objects, such as ServiceMonitors, that cover the same port of the same pods."""
+    """Yield problems: pairs of objects, such as two ServiceMonitors, that scrape the same endpoint of the same pods."""
     scraped = [
         (index, targets)
         for index, targets in scrape_targets(facts).items()
@@ -38,14 +39,21 @@ def targets_are_scraped_once(facts: Facts) -> Iterator[Finding]:
                 yield Finding(
                     index,
                     f"scrapes port {both[0].port} of {{0}}, and so does {{1}}, so every series exists twice. This "
-                    "also applies if the VictoriaMetrics operator creates one from the other. Remove one of the two, "
-                    f"or annotate one with {SCRAPED_TWICE}=intended if they are for two stores",
+                    "also applies if the VictoriaMetrics operator creates one of these objects from the other. Remove "
+                    f"one of the two, or annotate one with {SCRAPED_TWICE}=intended if two databases need the series",
                     others=(both[0].pods, other),
                 )
 
 
 class Target(NamedTuple):
-    """A metrics endpoint of the pods of one object: the index of the object, and its port, path and query."""
+    """A metrics endpoint of the pods of one object, such as a DaemonSet.
+
+    Attributes:
+        pods: Index of the object in ``Facts.objects``.
+        port: Number of the port, or its name if no container declares a port with this name.
+        path: Path of the URL, such as ``/metrics``.
+        params: Query parameters of the URL as text; empty by default.
+    """
 
     pods: int
     port: str
@@ -54,10 +62,10 @@ class Target(NamedTuple):
 
 
 def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
-    """Return the metrics endpoints that each scrape object covers, by index of the scrape object.
+    """Return the metrics endpoints that each ServiceMonitor, PodMonitor, VMServiceScrape and VMPodScrape scrapes.
 
-    Scrape objects with selector expressions have an empty set. The result omits endpoints whose relabeling rules select
-    targets.
+    The keys are the indices of these objects in ``Facts.objects``. The value for an object with ``matchExpressions`` is
+    an empty set. The sets omit endpoints with relabeling rules that keep or drop targets.
     """
     found: dict[int, set[Target]] = {}
     for kind, endpoints in _KINDS.items():
@@ -69,13 +77,23 @@ def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
 
 
 def _chooses(endpoint: Manifest) -> bool:
-    """Check whether an endpoint of a scrape object has relabeling rules that keep or drop targets."""
+    """Check whether an endpoint in a ServiceMonitor or similar object keeps or drops targets by relabeling rules.
+
+    The action of such a rule starts with ``keep`` or ``drop``, as in ``keepequal``.
+    """
     steps = members(endpoint.get("relabelings") or endpoint.get("relabelConfigs"))
     return any(str(step.get("action")).lower().startswith(("keep", "drop")) for step in steps)
 
 
 def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> bool:
-    """Check whether a scrape object selects pods or Services with given labels in a namespace."""
+    """Check whether the selectors of a ServiceMonitor or similar object match a pod or a Service.
+
+    Args:
+        scrape: ServiceMonitor, PodMonitor, VMServiceScrape or VMPodScrape. If it has ``matchExpressions``, the result
+            is False.
+        labels: Labels of the pod or Service.
+        namespace: Namespace of the pod or Service.
+    """
     spec = at(scrape, "spec")
     selector, places = mapping(spec.get("selector")), mapping(spec.get("namespaceSelector"))
     names = places.get("matchNames")
@@ -91,10 +109,14 @@ def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> boo
 
 
 def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
-    """Return a metrics endpoint of a pod, with the port as a number.
+    """Return a metrics endpoint of a pod, with the port as a number if a container declares the name of the port.
 
-    A scrape object can refer to a port by name or by number. With the number, two scrape objects for the same endpoint
-    result in equal targets.
+    Thus, endpoints are equal if one ServiceMonitor names the port and another states its number.
+
+    Args:
+        pod: Pod spec.
+        port: Name or number of the container port.
+        endpoint: Endpoint in the ServiceMonitor or similar object, with a path and query parameters.
     """
     ports = [one for container in containers(pod.spec) for one in members(container.get("ports"))]
     number = next((one.get("containerPort") for one in ports if port is not None and port == one.get("name")), port)
@@ -104,7 +126,7 @@ def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
 
 
 def _selected(facts: Facts, takes: Callable[[Mapping[str, str], str], bool]) -> Iterator[Pod]:
-    """Yield the pods of the app whose labels and namespace the function ``takes`` accepts."""
+    """Yield the pods of the app for which ``takes(labels, namespace)`` is True."""
     for pod in facts.pods:
         is_known = pod.manifest["kind"] in _WITH_PODS
         if is_known and takes(labels_of({"metadata": pod.metadata}), namespace_of(pod.manifest)):
@@ -112,14 +134,26 @@ def _selected(facts: Facts, takes: Callable[[Mapping[str, str], str], bool]) -> 
 
 
 def _pods(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iterator[Target]:
-    """Yield the metrics endpoints that a PodMonitor or a VMPodScrape covers."""
+    """Yield the metrics endpoints of pods that one item of ``podMetricsEndpoints`` selects.
+
+    Args:
+        facts: Facts that the library derives from the objects of the app.
+        scrape: PodMonitor or VMPodScrape.
+        endpoint: Item of ``podMetricsEndpoints`` in its spec.
+    """
     port = endpoint.get("port") or endpoint.get("portNumber") or endpoint.get("targetPort")
     for pod in _selected(facts, partial(_selects, scrape)):
         yield _numbered(pod, port, endpoint)
 
 
 def _behind_services(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iterator[Target]:
-    """Yield the metrics endpoints that a ServiceMonitor or a VMServiceScrape covers, through Services."""
+    """Yield the metrics endpoints of pods that one item of ``endpoints`` selects through Services.
+
+    Args:
+        facts: Facts that the library derives from the objects of the app.
+        scrape: ServiceMonitor or VMServiceScrape.
+        endpoint: Item of ``endpoints`` in its spec.
+    """
     # Both operators use targetPort only if the endpoint has no port.
     theirs = None if endpoint.get("port") else endpoint.get("targetPort")
     for _, service in facts.of_kind(("", "Service")):

@@ -25,7 +25,7 @@ _TEMPLATE = re.compile(r"\{\{")
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A loader that reads dates as text, as the API server does."""
+    """A YAML loader that reads dates, such as ``2024-01-31``, as text, as the API server does."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -36,12 +36,12 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True)
 class Document:
-    """A Kubernetes object, and where the user keeps it.
+    """A Kubernetes object, with the file and the line from which the command reads it.
 
     Attributes:
         manifest: Object as plain data.
         file: Path of the file as the user passed it, or ``<stdin>``. For an object from a cluster, the name of the
-            context.
+            kubeconfig context.
         line: Number of the line on which the object begins; 0 for an object from a cluster.
     """
 
@@ -58,7 +58,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Broken:
-    """A part of a file that is not a Kubernetes object.
+    """A part of a file that is not a Kubernetes object, such as text that is not YAML.
 
     Attributes:
         file: Path of the file.
@@ -80,7 +80,7 @@ class Documents:
 
     Attributes:
         objects: Objects in the order of the files. Each item of a List is a separate object.
-        broken: Parts that the reader could not read.
+        broken: Parts of the files that are not Kubernetes objects.
     """
 
     objects: Sequence[Document] = ()
@@ -88,24 +88,26 @@ class Documents:
 
     @property
     def manifests(self) -> list[dict[str, Any]]:
-        """Objects as plain data, in the same order."""
+        """Objects as plain data, in the order of ``objects``."""
         return [dict(document.manifest) for document in self.objects]
 
 
 def read(paths: Sequence[str], *, with_owned: bool = False) -> Documents:
     """Return the Kubernetes objects in files and folders.
 
-    The reader accepts YAML and JSON with any number of documents, the output of ``helm template`` and of ``kubectl
-    get -o yaml|json``. In a folder, it reads the files with the suffixes .yaml, .yml and .json, also in folders below
-    it, and skips documents that are not Kubernetes objects, such as Helm values. If an object has a controller that is
-    among the objects, the reader leaves it out: a dump of a cluster contains the pods of each Deployment too.
+    The reader accepts YAML and JSON with any number of documents, including the output of ``helm template`` and
+    ``kubectl get -o yaml|json``. By default, it skips each object whose controller is among the objects, such as a pod
+    of a ReplicaSet.
+
+    In a folder and its subfolders, the reader uses only the files with the suffixes .yaml, .yml and .json. It skips
+    hidden files and folders, and YAML documents that are not Kubernetes objects, such as Helm values.
 
     Args:
         paths: Files and folders. ``-`` stands for standard input.
-        with_owned: Whether the result also contains the objects whose controller is among the objects.
+        with_owned: Whether to keep objects whose controller is among the objects.
 
     Raises:
-        CommandError: A path does not exist, or the operating system does not let the program read it.
+        CommandError: A path does not exist, or the command has no permission to read it.
     """
     objects: list[Document] = []
     broken: list[Broken] = []
@@ -117,7 +119,10 @@ def read(paths: Sequence[str], *, with_owned: bool = False) -> Documents:
 
 
 def _texts(path: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the name and the text of each file at a path, and whether the user named the file itself."""
+    """Yield a tuple for each file at a path: name, text, and a bool.
+
+    The bool is True if the path names the file, and False if the path names a folder that contains the file.
+    """
     if path == STDIN:
         yield "<stdin>", sys.stdin.buffer.read().decode("utf-8", "replace"), True
         return
@@ -136,11 +141,11 @@ def _texts(path: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def parsed(name: str, text: str) -> Iterator[Document | Broken]:
-    """Yield the objects in a text, and the parts that are not objects.
+    """Yield a ``Document`` for each Kubernetes object in a text, and a ``Broken`` for each part that is not an object.
 
     Args:
         name: Name of the file for messages.
-        text: Text of the file.
+        text: Text of the file, in YAML or JSON.
     """
     return _parts(name, text, is_named=True)
 
@@ -162,7 +167,13 @@ _NO_OBJECT = "is not a Kubernetes object, because it has no apiVersion or no kin
 
 
 def _of_document(name: str, text: str, line: int) -> Iterator[Document | Broken]:
-    """Yield the objects in one YAML document that begins on a line of a file."""
+    """Yield the Kubernetes objects in one YAML document. Yield a ``Broken`` for content that is not an object.
+
+    Args:
+        name: Name of the file that contains the document.
+        text: Text of the document.
+        line: Number of the line in the file on which the document begins.
+    """
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -178,13 +189,13 @@ def _of_document(name: str, text: str, line: int) -> Iterator[Document | Broken]
 
 
 def _as_json(name: str, text: str, line: int, error: yaml.YAMLError) -> Iterator[Document | Broken]:
-    """Yield the objects in a text that YAML rejects and JSON allows, for example because of tabs.
+    """Yield the objects in a text that is JSON but not YAML, for example because of tabs.
 
-    If the text is not JSON either, yield the problem instead.
+    If the text is not JSON either, yield a ``Broken`` with the error of the YAML parser.
 
     Args:
         name: Name of the file.
-        text: Text.
+        text: Text of the document.
         line: Number of the line in the file at which the text starts.
         error: Error of the YAML parser.
     """
@@ -202,13 +213,13 @@ def _not_yaml(name: str, text: str, line: int, error: yaml.YAMLError) -> Broken:
 
 
 def _objects(name: str, value: Any, node: yaml.Node | None, line: int) -> Iterator[Document | Broken]:
-    """Yield the object that a YAML document contains, or the items of a List. Yield a problem for anything else.
+    """Yield the object that a YAML document contains, or the items of a List. Yield a ``Broken`` for anything else.
 
     Args:
         name: Name of the file.
         value: Document as plain data.
-        node: Document as PyYAML parsed it, with line numbers; None if they are not known.
-        line: Number of the line in the file at which the text starts.
+        node: Document as PyYAML parsed it, with line numbers; None if the line numbers are not known.
+        line: Number of the line in the file at which the text of the document starts.
     """
     at = line + (node.start_mark.line if node is not None else 0)
     is_object = isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("apiVersion", "kind"))
@@ -229,7 +240,7 @@ def _objects(name: str, value: Any, node: yaml.Node | None, line: int) -> Iterat
 
 
 def _object(name: str, value: Mapping[str, Any], metadata: Mapping[str, Any], at: int) -> Document | Broken:
-    """Return the object in a YAML document, or a problem if it has no name.
+    """Return a ``Document`` for an object, or a ``Broken`` if the object has no name or its namespace is not text.
 
     If the object has the field ``generateName`` instead of a name, the value of this field becomes its name.
 
@@ -260,7 +271,7 @@ def _items_of(node: yaml.Node | None, number: int) -> Sequence[yaml.Node | None]
 
     Args:
         node: YAML node of the List; None if it is not known.
-        number: Number of the items. If the YAML node has another number of them, the result is None for each item.
+        number: Number of the items. If the YAML node has another number of items, the result is None for each item.
     """
     pairs = node.value if isinstance(node, yaml.MappingNode) else ()
     found = next((value for key, value in pairs if key.value == "items"), None)
@@ -269,13 +280,20 @@ def _items_of(node: yaml.Node | None, number: int) -> Sequence[yaml.Node | None]
 
 
 def without_owned(objects: Sequence[Document]) -> list[Document]:
-    """Omit each object whose controller is also in the list, and return the others."""
+    """Return the objects without those whose controller is also in the list. For example, omit pods of a ReplicaSet."""
     known = {_key(one.manifest["kind"], one.manifest.get("metadata")) for one in objects}
     return [one for one in objects if not _controllers(one.manifest) & known]
 
 
 def _key(kind: object, metadata: object) -> tuple[str, str]:
-    """Return a key that an object and a reference to its owner share: the kind, and the UID or otherwise the name."""
+    """Return the kind and UID of an object, or its kind and name if it has no UID.
+
+    For a reference in ``ownerReferences``, the result describes the owner.
+
+    Args:
+        kind: Kind in the object or in the reference.
+        metadata: Metadata of the object, or the whole reference.
+    """
     known = metadata if isinstance(metadata, Mapping) else {}
     return str(kind), str(known.get("uid") or known.get("name"))
 

@@ -17,7 +17,7 @@ class Exit(IntEnum):
     COULD_NOT_LOOK = 3
     """The command could not read its whole input, for example because a cluster does not answer.
 
-    Or the reader of its output ended too early.
+    Commands also use this status if the process that reads their output, such as ``head``, ends first.
     """
 
 
@@ -25,7 +25,7 @@ class CommandError(Exception):
     """The error that ends a command. Its message is one line that states the problem and the solution.
 
     Attributes:
-        status: Exit status of the program.
+        status: Exit status of ``gpu-constructs``.
     """
 
     def __init__(self, message: str, status: Exit = Exit.USAGE) -> None:

@@ -22,7 +22,8 @@ class Finding:
 
     Attributes:
         code: Stable code, such as ``R12``.
-        severity: ``error`` if the object cannot work as it is, ``warning`` if it can be correct, ``note`` for a fact.
+        severity: ``error``: the object cannot work. ``warning``: the object can still work, for example if the cluster
+            contains a ConfigMap that the manifests lack. ``note``: the finding is a fact, not a problem.
         object: Kind, namespace and name of the object; empty if the finding concerns no object.
         file: Path of the file with the object; empty if the object is not in a file.
         line: Number of the line on which the object begins; 0 if it is not known.
@@ -47,13 +48,17 @@ class Finding:
 
 
 def reason_and_way_out(message: str) -> tuple[str, str]:
-    """Return the first sentence of a message of this library without its period, and the sentences after it."""
+    """Return the two parts of a message: its first sentence without the period, and the sentences after it."""
     reason, _, way_out = message.partition(". ")
     return reason.removesuffix("."), way_out and f"{way_out.removesuffix('.')}."
 
 
 def status_of(findings: Sequence[Finding], fail_on: Severity | Literal["never"]) -> Exit:
-    """Return the exit status for findings: ``FOUND`` if one has at least the severity ``fail_on``."""
+    """Return the exit status for findings.
+
+    The result is ``FOUND`` if a finding has at least the severity ``fail_on``. Otherwise, it is ``NOTHING``. With
+    ``never`` as ``fail_on``, it is always ``NOTHING``.
+    """
     failing = () if fail_on == "never" else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     return Exit.FOUND if any(one.severity in failing for one in findings) else Exit.NOTHING
 
@@ -66,12 +71,12 @@ class Report:
         command: Name of the command.
         findings: Findings, in the order in which the command found them.
         summary: One line that states the result.
-        details: Further results as plain data for JSON; None by default.
-        text: Result as text for a terminal, if it is more than a list of findings; empty by default.
+        details: Results besides the findings, as plain data for JSON; None by default.
+        text: Text for a terminal before the findings; empty by default.
         rules: Titles of the codes that the command can report, by code, for SARIF; None by default.
-        markdown: Result as Markdown, which comes before the findings; empty by default.
-        files: Functions that return this report as text, by name of the format. They add formats, or replace the usual
-            functions for formats. None by default.
+        markdown: Result as Markdown before the table of findings; empty by default.
+        files: Functions that return this report in a format, by name of the format, such as ``html``. For such a
+            format, ``written`` does not use ``FORMATS``. None by default.
     """
 
     command: str
@@ -84,10 +89,10 @@ class Report:
     files: Mapping[str, Callable[[], str]] | None = None
 
     def written(self, name: str) -> str:
-        """Return the report in a format.
+        """Return the report as text in a format.
 
         Args:
-            name: Name of the format.
+            name: Name of the format, such as ``json``.
         """
         files = self.files or {}
         return files[name]() if name in files else FORMATS[name](self)
@@ -216,4 +221,4 @@ FORMATS: Mapping[str, Callable[[Report], str]] = {
     "github": as_github,
     "markdown": as_markdown,
 }
-"""Functions that write a report, by the name of the format."""
+"""Functions that return a report as text, by the name of the format."""

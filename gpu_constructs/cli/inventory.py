@@ -23,13 +23,16 @@ def add_inventory(parser: argparse.ArgumentParser) -> None:
 
 
 def read(path: str) -> tuple[GpuInventory, list[str]]:
-    """Return the GPU nodes in a file, and warnings about them. The content of the file decides its format.
+    """Return the GPU nodes in a file, and warnings about these nodes.
+
+    The file contains an inventory in YAML, or Kubernetes nodes as ``kubectl get nodes -o json|yaml`` prints them. The
+    function detects which of the two the file contains.
 
     Args:
         path: Path of the file.
 
     Raises:
-        CommandError: The file is not readable, or its content is not valid. The message states the file and the line.
+        CommandError: The command cannot read the file, or its content is not valid.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

@@ -15,11 +15,12 @@ from gpu_constructs.records import dataclass
 
 
 class KubectlError(CommandError):
-    """The error for a call of kubectl that failed. The exit status is ``COULD_NOT_LOOK``.
+    """The error for a failed call of kubectl. The command of this library then ends with the status ``COULD_NOT_LOOK``.
 
     Attributes:
-        is_forbidden: Whether the API server refused the request because the user has no right to it.
-        is_unknown: Whether the API server does not know the kind, for example because a custom resource is missing.
+        is_forbidden: Whether the API server rejected the request because RBAC does not allow it.
+        is_unknown: Whether the API server does not have the resource type, for example because its
+            CustomResourceDefinition is missing.
     """
 
     def __init__(self, message: str, output: str = "") -> None:
@@ -48,7 +49,7 @@ class Kubectl:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Kubectl:
-        """Return the kubectl for the options of a command.
+        """Return a ``Kubectl`` for the options ``--context`` and ``--kubeconfig`` of a command.
 
         Raises:
             KubectlError: The program kubectl is not installed, or the kubeconfig does not exist.
@@ -69,7 +70,11 @@ class Kubectl:
         return [f"{option}={value}" for option, value in chosen.items() if value]
 
     def where(self) -> str:
-        """Return a sentence that states which cluster the commands read."""
+        """Return a text that states which cluster kubectl reads: its context, and the URL of its API server.
+
+        Raises:
+            KubectlError: kubectl failed.
+        """
         context = self.context or self.run("config", "current-context").strip()
         server = self.run("config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
         return f"context {context}, server {server}" + (f", kubeconfig {self.kubeconfig}" if self.kubeconfig else "")
@@ -93,10 +98,10 @@ class Kubectl:
         return done.stdout
 
     def get(self, resources: Sequence[str], *arguments: str) -> list[Mapping[str, Any]]:
-        """Return the objects of some resources in all namespaces.
+        """Return the objects of some resource types in all namespaces.
 
         Args:
-            resources: Resources with their API groups, such as ``daemonsets.apps``.
+            resources: Resource types with their API groups, such as ``daemonsets.apps``.
             arguments: Further arguments of ``kubectl get``, such as a selector; none by default.
 
         Raises:

@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, str] = {
 }
 """Commands in the order of the help text, each with its summary. The module of a command has the name of the command.
 
-The module defines ``EXAMPLES``, ``add_arguments(parser)`` and ``run(args)``. ``run`` returns an ``Exit``.
+Each of these modules defines ``EXAMPLES``, ``add_arguments(parser)`` and ``run(args)``. ``run`` returns an ``Exit``.
 """
 _STATUSES = "exit status: 0 nothing found, 1 found, 2 wrong usage, 3 could not read all"
 
@@ -42,9 +42,8 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
     Args:
-        chosen: Command whose arguments the parser reads. The parser knows only the name and the summary of the other
-            commands, so that the program imports one module. None, the default: the parser reads the arguments of all
-            commands.
+        chosen: Command whose arguments the parser reads, such as ``lint``. For every other command, the parser has only
+            a name and a summary. None, the default: the parser reads the arguments of all commands.
     """
     made = argparse.ArgumentParser(
         NAME,
@@ -76,7 +75,7 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """The option ``--version``. Only this option reads the version, because that takes long."""
+    """The option ``--version``, which imports the slow module with the version only if the user passes the option."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Print the version and exit."""
@@ -91,10 +90,11 @@ def _module(command: str) -> ModuleType:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the arguments name, and return the exit status of the program.
+    """Run the command that the arguments name, such as ``lint``, and return the exit status of this process.
 
     Args:
-        arguments: Arguments of the program, without its name. None, the default: the arguments of this process.
+        arguments: Arguments of ``gpu-constructs``, such as ``["lint", "dist/"]``. None, the default: the arguments of
+            this process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     chosen = next((one for one in given if one in COMMANDS), "")

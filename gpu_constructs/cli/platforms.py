@@ -1,4 +1,4 @@
-"""The platforms that the commands know by name, and what their clusters contain before any manifest."""
+"""The values of the option ``--platform``, and what a cluster on each platform contains before you apply manifests."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ def platform_of(text: str) -> Talos | Kubernetes:
     """
     name, _, version = text.partition(":")
     if name not in NAMES:
-        raise CommandError(f"--platform must be one of {', '.join(NAMES)}, got {name!r}. Add a release as NAME:RELEASE")
+        raise CommandError(f"--platform must be one of {', '.join(NAMES)}, got {name!r}. Example: talos:1.13")
     made = Talos if name == "talos" else Kubernetes
     return made(version) if version else made()
 
 
 def provided_on(text: str) -> Provided:
-    """Return a declaration (``Provided``) of what a platform brings to the cluster, such as RuntimeClasses.
+    """Return what a cluster on a platform contains before you apply manifests, as a ``Provided``.
+
+    For example, clusters on K3s contain the RuntimeClass ``nvidia``.
 
     Args:
         text: Name of the platform with an optional release, such as ``talos:1.13``.

@@ -1,4 +1,4 @@
-"""The options ``--format``, ``--report`` and ``--fail-on``, and the output of a command in the formats they name."""
+"""The options ``--format``, ``--report`` and ``--fail-on``, and the function that writes the report of a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def add_format(
     Args:
         parser: Parser of the command.
         formats: Formats that the command can write; by default all formats.
-        files: Further formats that the command writes only to a file. ``Report.files`` has their text.
+        files: Further formats, such as ``html``, that the command writes only to a file. ``Report.files`` has a
+            function for each of these formats.
     """
     parser.add_argument("--format", choices=formats, default="text", help="format of the output (default: text)")
     parser.add_argument(
@@ -57,7 +58,7 @@ def _report(formats: Sequence[str], text: str) -> tuple[str, Path]:
 
 
 def finish(args: argparse.Namespace, report: Report, broken: Sequence[Broken] = (), status: Exit | None = None) -> Exit:
-    """Print a report, write the files that the user asked for, and return the exit status.
+    """Print a report, write a file for each option ``--report``, and return the exit status.
 
     Args:
         args: Arguments of the command, with the attributes ``format``, ``report`` and, if the command has it,
@@ -68,7 +69,7 @@ def finish(args: argparse.Namespace, report: Report, broken: Sequence[Broken] = 
         status: Exit status if the input was readable. None, the default: the findings and ``args.fail_on`` decide.
 
     Raises:
-        CommandError: The operating system does not let the program write a file.
+        CommandError: The command cannot write a file of ``--report``.
     """
     for name, file in args.report:
         try:

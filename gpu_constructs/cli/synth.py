@@ -1,4 +1,4 @@
-"""The command ``synth``: runs an app, or checks that the files that it wrote are fresh."""
+"""The command ``synth``: runs the user's app, or checks that the output files of the app are up to date."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
     "stale": ("file-is-stale", "differs from what the app writes", "changed"),
     "extra": ("file-is-extra", "is there, but the app no longer writes it", "removed"),
 }
-"""Kinds of differences: the code, the reason, and the verb for a run that made the difference disappear."""
+"""Texts by kind of difference between the output files before and after a run of the app.
+
+A value contains the code and the reason of the finding of ``--check``, and the verb in the report without ``--check``.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,10 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Run the app, and print which of its files changed. With ``--check``, run a copy, and print which files are stale.
+    """Run the user's app, and print which of its output files changed.
+
+    With ``--check``, run a copy of the app instead, and print which output files of the original are not up to date.
 
     Raises:
-        CommandError: There is no app, or it fails.
+        CommandError: There is no app, or the app fails.
     """
     project = Project.of(Path(args.app))
     before = contents(project.folder)
@@ -65,13 +70,13 @@ def run(args: argparse.Namespace) -> Exit:
 
 @dataclass(frozen=True)
 class Project:
-    """An app of the user.
+    """The user's app.
 
     Attributes:
-        folder: Folder in which the app runs.
-        given: The same folder as the user named it, for messages.
-        command: Command that runs the app: text for a shell, or a list of words.
-        outdir: Folder of the output, relative to ``folder``.
+        folder: Folder in which the app runs, as an absolute path.
+        given: Path of ``folder`` as the user typed it, for messages.
+        command: Command that runs the app: text for a shell, or a tuple of words.
+        outdir: Folder of the output files, relative to ``folder``.
     """
 
     folder: Path
@@ -83,8 +88,11 @@ class Project:
     def of(cls, path: Path) -> Project:
         """Return the app in a folder, or the app in a Python file.
 
+        Args:
+            path: Folder of the app, or its Python file.
+
         Raises:
-            CommandError: There is no app, or its settings are not valid.
+            CommandError: There is no app, or the settings in ``cdk8s.yaml`` are not valid.
         """
         folder, file = (path, _DEFAULT_APP) if path.is_dir() else (path.parent, path.name)
         settings = _settings(folder / _CONFIG)
@@ -96,10 +104,13 @@ class Project:
         return cls(folder.resolve(), folder, command or (sys.executable, file), _relative(outdir, folder.resolve()))
 
     def run(self, folder: Path) -> None:
-        """Run the app in its folder or in a copy of it.
+        """Run the app.
+
+        Args:
+            folder: Folder of the app, or of a copy of the app.
 
         Raises:
-            CommandError: The app fails. The function prints its error.
+            CommandError: The app fails. The function prints the error output of the app.
         """
         # A copy uses the environment of the original, and must not install anything there.
         more = {_OUTDIR: self.outdir, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -124,15 +135,15 @@ class Project:
 
 
 def _settings(path: Path) -> dict[str, str]:
-    """Return the settings of the command cdk8s whose values are text, by key.
+    """Return the settings in ``cdk8s.yaml`` that have text as their value, by key.
 
     The dict is empty if the file does not exist.
 
     Args:
-        path: Path of the settings file ``cdk8s.yaml``.
+        path: Path of ``cdk8s.yaml``.
 
     Raises:
-        CommandError: The file is not readable, or it is not YAML.
+        CommandError: The command cannot read the file, or the file is not YAML.
     """
     if not path.is_file():
         return {}
@@ -147,7 +158,15 @@ def _settings(path: Path) -> dict[str, str]:
 
 
 def _relative(outdir: str, folder: Path) -> str:
-    """Return a folder for output as a path relative to the folder of the app."""
+    """Return the output folder as a path relative to the folder of the app.
+
+    Args:
+        outdir: Output folder as the user sets it, such as ``dist``.
+        folder: Folder of the app.
+
+    Raises:
+        CommandError: The output folder is not in the folder of the app.
+    """
     made = Path(os.path.normpath(folder / outdir))
     if made == folder or not made.is_relative_to(folder):
         raise CommandError(f"the output folder must be in {folder}, got {outdir!r}. Set {_OUTDIR} to such a folder")
@@ -155,10 +174,10 @@ def _relative(outdir: str, folder: Path) -> str:
 
 
 def _entries(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the content of the folder of an app, as pairs: path, and whether it is a file that the app can write.
+    """Yield the path of each file in the folder of an app and its subfolders, with the bool True.
 
-    The bool is False for a link, and for a folder to which apps do not write, such as a hidden folder or a virtual
-    environment. The function yields such a folder without its content.
+    Also yield each symbolic link, and each folder to which apps do not write, such as a virtual environment, with the
+    bool False. The function skips the content of these folders.
     """
     for where, folders, files in os.walk(folder):
         kept = []
@@ -174,10 +193,13 @@ def _entries(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return a digest of each file that an app in a folder can write, by path relative to the folder.
+    """Return a dict from the path of each file in the folder of an app to a digest of its content (BLAKE2b).
+
+    The paths are relative to the folder. The dict omits symbolic links, hidden folders and virtual environments. Two
+    results of this function, before and after a run of the app, show which files the app changed.
 
     Raises:
-        CommandError: The files are too large, or one of them is not readable.
+        CommandError: The files have more than 1 GiB together, or the command cannot read one of the files.
     """
     from hashlib import blake2b
 
@@ -199,9 +221,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def _copied(folder: Path, temporary: Path) -> Path:
     """Copy an app to a temporary folder. Return the path of the copy.
 
-    The path of the copy ends with the path of the app inside its repository, because ``synth`` writes this path to the
-    first line of each file. Links stand for the other content of the repository, and for the neighbors of the
-    repository.
+    For example, the copy of the app ``/src/repo/app`` in the Git repository ``/src/repo`` is ``temporary/repo/app``.
+    Symbolic links in the temporary folder lead to the other content of ``/src``, so that relative paths still work.
     """
     repository = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
     copy, above = temporary, repository.parent
@@ -222,13 +243,14 @@ def _copied(folder: Path, temporary: Path) -> Path:
 
 
 def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, list[str]]:
-    """Return the files that differ between two runs of the app, as sorted lists by kind of the difference.
+    """Return the files that a run of the app changes, as sorted lists by kind of the difference.
 
-    The kinds are ``missing`` (only in ``after``), ``stale`` (other content) and ``extra`` (only in ``before``).
+    The kinds are ``missing`` (only in ``after``), ``stale`` (in both, with other content) and ``extra`` (only in
+    ``before``).
 
     Args:
-        before: Content or digest of each file before the run, by path.
-        after: The same after the run.
+        before: Content or digest of each file before the run, by path of the file.
+        after: Content or digest of each file after the run, by path of the file.
     """
     return {
         "missing": sorted(after.keys() - before.keys()),
@@ -238,9 +260,12 @@ def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict
 
 
 def _has_marks(outdir: Path) -> bool:
-    """Check whether a folder contains a manifest whose first line states that ``synth`` wrote it.
+    """Check whether a folder contains a manifest whose first line states that this library wrote the file.
 
-    ``synth`` removes files that the app no longer writes, but only from such a folder.
+    The library never removes an output file without such a line.
+
+    Args:
+        outdir: Folder with the output files.
 
     Raises:
         CommandError: The folder contains no files.
@@ -261,16 +286,16 @@ def _first_line(path: Path) -> str:
 
 
 def _shown(project: Project, file: str) -> str:
-    """Return the path of a file of an app, below the folder as the user named it."""
+    """Return a path for messages: the folder of the app as the user typed it, and then ``file``."""
     return str(project.given / file)
 
 
 def _changes(project: Project, found: Mapping[str, list[str]]) -> Report:
-    """Return the report of the command: which files in the output folder a run of the app created, changed or removed.
+    """Return the report of the command: which files a run of the app created, changed or removed.
 
     Args:
-        project: App.
-        found: Files by the kind of their change, such as ``missing`` for a new file.
+        project: The user's app.
+        found: Paths of files by kind of difference, as ``differences`` returns them.
     """
     lines = [f"{_KINDS[kind][2]} {_shown(project, file)}" for kind, files in found.items() for file in files]
     counts = [f"{len(files)} {_KINDS[kind][2]}" for kind, files in found.items() if files]
@@ -284,10 +309,10 @@ def _freshness(project: Project, found: Mapping[str, list[str]], marked: bool) -
     """Return the report of ``--check``: a finding for each file that differs from what the app writes.
 
     Args:
-        project: App.
-        found: Files by kind of the difference, such as ``stale``.
-        marked: Whether the app ends with ``synth``. If not, the report states that the command did not check for files
-            that the app no longer writes.
+        project: The user's app.
+        found: Paths of files by kind of difference, as ``differences`` returns them.
+        marked: Whether the app calls the function ``synth`` of this library, which marks each file that it writes.
+            Otherwise, the command cannot find files that the app no longer writes, and the report states this.
     """
     findings = [
         Finding(code, "error", "", reason, file=_shown(project, file), way_out="Run gpu-constructs synth.", link=_LINK)

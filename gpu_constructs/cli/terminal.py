@@ -14,17 +14,19 @@ _CODES: dict[Color, int] = {"red": 31, "yellow": 33, "green": 32, "blue": 34, "b
 
 
 def has_colors(stream: TextIO | None = None) -> bool:
-    """Check whether an output shows colors: it is a terminal, and the environment variable NO_COLOR is not set.
+    """Check whether an output is a terminal that shows colors.
+
+    The result is False if the environment contains ``NO_COLOR``, or if TERM is ``dumb``.
 
     Args:
-        stream: Output of the program. None, the default: standard output.
+        stream: Output to check, such as ``sys.stderr``. None, the default: standard output.
     """
     out = sys.stdout if stream is None else stream
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def painted(text: str, color: Color, stream: TextIO | None = None) -> str:
-    """Return a text in a color if the output shows colors. Otherwise, return the text unchanged."""
+    """Return a text with the terminal codes for a color, or unchanged if ``has_colors(stream)`` is False."""
     return f"\x1b[{_CODES[color]}m{text}\x1b[0m" if has_colors(stream) else text
 
 

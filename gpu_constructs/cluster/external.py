@@ -12,9 +12,9 @@ from gpu_constructs.tree.construct import GpuConstruct, checked
 
 
 class External(GpuConstruct):
-    """A declaration of what the cluster already contains, so that ``synth`` does not report it as missing.
+    """A declaration of objects, node labels and components that the cluster contains but the app does not create.
 
-    Emits nothing.
+    ``synth`` does not report them as missing. The construct emits no objects.
     """
 
     @checked
@@ -46,15 +46,15 @@ class External(GpuConstruct):
             config_maps: Names of ConfigMaps: ``team/settings`` with the namespace, or ``settings`` for any namespace. A
                 trailing ``*`` matches the rest of the name.
             priority_classes: Names of PriorityClass objects.
-            secrets: Names of Secrets, written like those of ``config_maps``. Use ``*`` if the app creates no Secret.
+            secrets: Names of Secrets, written like those of ``config_maps``. ``*`` matches every Secret.
             service_accounts: Names of ServiceAccounts, written like those of ``config_maps``.
-            gpu_resources: Names of extended resources that other device plugins advertise for GPUs, for example
+            gpu_resources: Names of GPU resources that device plugins outside of the app advertise, for example
                 ``nvidia.com/gpu-a100``.
-            components: Names of components that already run on the GPU nodes, for example ``node-feature-discovery``,
-                or ``validation-bridge`` if another app has one.
+            components: Names of components that already run on the GPU nodes, for example ``node-feature-discovery``.
+                Use ``validation-bridge`` if another app contains a ``ValidationBridge``.
             gpu_runtime: Method by which containers get their GPUs. ``runtime-class``: each GPU pod must set a runtime
                 class. ``default``: the NVIDIA runtime is the default of the nodes. ``cdi``: the device plugin allocates
-                GPUs through CDI. None, the default: the library derives it from the objects of the app.
+                GPUs through CDI. None, the default: the library derives the method from the objects of the app.
 
         Raises:
             GpuConstructsError: If Kubernetes would reject a name.

@@ -20,26 +20,28 @@ _SETTINGS, _INVENTORY = "_gpu_rules", "_gpu_inventory"
 
 
 class GpuRules(metaclass=ShortErrors):
-    """The rules that check objects with GPUs. They apply to every object of an app, even if another library creates it.
+    """Rules for the GPU settings of Kubernetes objects, for example that a GPU pod has a runtime class.
 
-    ``gpu_constructs.synth`` always checks the rules. If the app contains constructs of this library, ``app.synth()``
-    and ``app.synth_yaml()`` check them too. Call ``GpuRules.enforce(app)`` for an app that contains none, for
+    The rules apply to every object of an app, even if another library creates the object. ``gpu_constructs.synth``
+    always checks the rules. If the app contains constructs of this library, ``app.synth()`` and ``app.synth_yaml()``
+    also check the rules. Call ``GpuRules.enforce(app)`` for an app without constructs of this library, for
     ``Testing.synth(chart)``, or to ignore some rules.
     """
 
     @staticmethod
     @short_errors
     def enforce(app: App, *, ignore: Sequence[str] = (), inventory: GpuInventory | None = None) -> None:
-        """Check the rules each time cdk8s renders an app. Raise an error if an object breaks a rule.
+        """Register the rules, so that cdk8s checks them each time it renders the app.
 
-        If the library cannot determine whether an object breaks a rule, it warns.
+        Rendering then raises an error if an object breaks a rule. If the library cannot determine whether an object
+        breaks a rule, it warns.
 
         Args:
             app: The App. A second call for the same App replaces the earlier settings.
             ignore: Codes of rules, such as ``R13``, to ignore in the whole app. To ignore rules for one object, use its
                 annotation ``gpu-constructs/ignore-rules``.
-            inventory: GPU nodes of the cluster. None, the default: the nodes of a ``CapacityPlan`` in the app. If there
-                is none, rules that compare objects with the nodes cannot report all problems.
+            inventory: GPU nodes of the cluster. None, the default: the nodes of a ``CapacityPlan`` in the app. If the
+                app has no ``CapacityPlan``, rules that compare objects with the nodes cannot report all problems.
 
         Raises:
             GpuConstructsError: If ``app`` is not an App, or ``ignore`` contains an unknown code.
@@ -60,9 +62,9 @@ class GpuRules(metaclass=ShortErrors):
 
 
 def remember_inventory(app: App, inventory: GpuInventory) -> None:
-    """Set the GPU nodes for the rules of an app.
+    """Store the GPU nodes of a ``CapacityPlan`` for the rules of an app.
 
-    They apply only if the user passes no nodes to ``GpuRules.enforce``.
+    The rules use these nodes only if the user passes no ``inventory`` to ``GpuRules.enforce``.
     """
     setattr(app, _INVENTORY, inventory)
 

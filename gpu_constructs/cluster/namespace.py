@@ -20,7 +20,8 @@ QUOTA_NAME = "namespace-quota"
 LIMITS_NAME = "container-limits"
 
 STATES_NO_NAMESPACE = "_gpu_constructs_states_no_namespace"
-"""Attribute that marks a Chart if neither the Chart nor a workload in it sets a namespace. ``synth`` then warns."""
+"""Attribute that marks a cdk8s Chart if neither the Chart nor a workload in it sets a namespace. ``synth`` then warns.
+"""
 
 PodSecurityLevel = Literal["privileged", "baseline", "restricted"]
 
@@ -57,14 +58,15 @@ class GpuNamespace(GpuObject):
             labels: Labels to add to the Namespace.
             resource_quota: Limit for all pods of the namespace together: a ``NamespaceQuota``, or a mapping with the
                 keys of a ResourceQuota, for example ``{"requests.nvidia.com/gpu": 4}``. None, the default: no quota.
-                With a quota on ``cpu`` or ``memory``, Kubernetes rejects pods that do not set them. In that case, also
+                With a quota on CPU or memory, Kubernetes rejects pods that do not set CPU or memory. In that case, also
                 set a ``limit_range`` with defaults.
             limit_range: Limits for each container, and defaults for a container that sets no resources. None, the
                 default: no LimitRange.
 
         Raises:
-            GpuConstructsError: If the name is not a DNS label, the level is unknown, ``labels`` contains a label of the
-                level, or Kubernetes would accept a key of the quota but never count it.
+            GpuConstructsError: If the name is not a DNS label, if the Pod Security level is unknown, or if ``labels``
+                contains a Pod Security label. Also raised if the key of an extended resource in
+                ``resource_quota`` does not start with ``requests.``.
 
         Source:
             Kubernetes documentation, "Pod Security Admission"
@@ -104,10 +106,10 @@ class GpuNamespace(GpuObject):
 
 
 def namespace_name(namespace: object) -> str:
-    """Return the name of a namespace that the user passed as text or as an object.
+    """Return the name of a namespace that the user passed as its name, a ``GpuNamespace`` or another Namespace object.
 
     Raises:
-        GpuConstructsError: If the text is not a DNS label, or the object is not a Namespace.
+        GpuConstructsError: If the name is not a DNS label, or the object is not a Namespace.
     """
     if isinstance(namespace, str):
         fields.dns_label("namespace", namespace)
@@ -117,13 +119,18 @@ def namespace_name(namespace: object) -> str:
 
 
 def namespace_in(scope: Construct, given: object) -> str:
-    """Return the name of a workload's namespace: the user's namespace, otherwise that of its chart or ``default``.
+    """Return the name of a workload's namespace.
 
-    If the result is ``default`` because neither the user nor the chart sets a namespace, mark the chart so that
-    ``synth`` warns.
+    If neither the workload nor its cdk8s Chart sets a namespace, return ``default``. ``synth`` then warns that the
+    Chart sets no namespace.
+
+    Args:
+        scope: Chart, or a construct in a Chart, that contains the workload.
+        given: Name or object of the namespace that the user sets for the workload. If None, the function uses the
+            namespace of the Chart.
 
     Raises:
-        GpuConstructsError: If the text is not a DNS label, or the object is not a Namespace.
+        GpuConstructsError: If the name is not a DNS label, or the object is not a Namespace.
     """
     if given is not None:
         return namespace_name(given)
@@ -142,8 +149,8 @@ def component_namespace(namespace: object, *, allow_default: bool = False) -> st
         allow_default: Whether the component may run in the namespace ``default``.
 
     Raises:
-        GpuConstructsError: If the text is not a DNS label, the object is not a Namespace, or the name is ``default``
-            and the component does not allow it.
+        GpuConstructsError: If the name is not a DNS label, the object is not a Namespace, or the name is ``default``
+            and ``allow_default`` is False.
     """
     name = namespace_name(namespace)
     if name == "default" and not allow_default:
@@ -159,7 +166,8 @@ def require_privileged(field: str, namespace: object, why: str) -> None:
 
     Args:
         field: Name of the option in the message.
-        namespace: Namespace, as a name or a construct. The function accepts all but a ``GpuNamespace`` unchecked.
+        namespace: Namespace, as a name or a construct. The function checks only a ``GpuNamespace``, because the level
+            of other namespaces is unknown.
         why: Reason why the pods need host paths, for the message.
 
     Raises:

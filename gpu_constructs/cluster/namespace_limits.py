@@ -11,7 +11,10 @@ from gpu_constructs.kube import fields
 from gpu_constructs.records import dataclass, field
 
 DEVICE_CLASS_SUFFIX = ".deviceclass.resource.k8s.io/devices"
-"""Suffix of a quota key for devices of resource claims. The key starts with the name of a DeviceClass."""
+"""Suffix of a ResourceQuota key that limits the devices of resource claims.
+
+The name of a DeviceClass precedes the suffix, for example ``gpu.nvidia.com.deviceclass.resource.k8s.io/devices``.
+"""
 
 _NVIDIA = "nvidia.com/"
 _DEFAULTED = ("cpu", "memory", "ephemeral-storage")
@@ -55,20 +58,21 @@ class NamespaceQuota(fields.Options):
     """The maximum of GPUs and other resources that all pods of a namespace together may request.
 
     With a quota on a key such as ``requests.cpu`` or ``limits.memory``, Kubernetes rejects each pod that does not set
-    that amount. In that case, also use ``ContainerLimits`` with defaults. A quota on GPUs does not affect pods that
-    request no GPU.
+    this request or limit. In that case, also use ``ContainerLimits`` with defaults. A quota on GPUs does not affect
+    pods that request no GPU.
 
     Attributes:
         gpus: Number of GPUs by resource name, for example ``{"nvidia.com/gpu": 4}``. Kubernetes counts each name
             separately: ``nvidia.com/gpu.shared`` and ``nvidia.com/mig-1g.10gb`` need their own entries. The number 0
             forbids the resource.
-        device_classes: Number of devices that resource claims may allocate, by DeviceClass, for example
+        device_classes: Number of devices that resource claims may allocate, by name of the DeviceClass, for example
             ``{"gpu.nvidia.com": 4}``.
-        hard: Amounts of other resources, by the keys of a ResourceQuota: ``requests.cpu``, ``limits.memory``, ``pods``.
+        hard: Amounts of other resources, by the keys of a ResourceQuota, for example ``requests.cpu``,
+            ``limits.memory`` or ``pods``.
 
     Raises:
-        GpuConstructsError: If the quota limits nothing, an amount is invalid, two options set the same key, or
-            Kubernetes would accept a key of ``hard`` but never count it.
+        GpuConstructsError: If the quota limits nothing, an amount is invalid, or two options set the same key. Also
+            raised if the key of an extended resource in ``hard`` does not start with ``requests.``.
 
     Source:
         kubernetes/kubernetes:pkg/quota/v1/evaluator/core/pods.go (Kubernetes counts extended resources by request)
@@ -107,7 +111,7 @@ class NamespaceQuota(fields.Options):
         }
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the field ``spec.hard`` of the ResourceQuota, as in a manifest."""
+        """Return the field ``spec.hard`` of the ResourceQuota, for example ``{"requests.nvidia.com/gpu": "4"}``."""
         return {key: str(amount) for key, amount in {**self._counted(), **self.hard}.items()}
 
 
@@ -121,13 +125,15 @@ class ContainerLimits(fields.Options):
 
     Attributes:
         max: Upper limits for one container by resource, for example ``{"nvidia.com/gpu": 1, "memory": "64Gi"}``.
-        default: Limits of a container that sets none. The resources are ``cpu``, ``memory`` and ``ephemeral-storage``.
-        default_request: Requests of a container that sets none, for the same resources. For a resource that is not in
-            this mapping, Kubernetes uses the value of ``default``.
+        default: Limits by resource for a container that sets no limit. Possible resources are ``cpu``, ``memory`` and
+            ``ephemeral-storage``.
+        default_request: Requests by resource for a container that sets no request. Possible resources are ``cpu``,
+            ``memory`` and ``ephemeral-storage``. If a resource is only in ``default``, Kubernetes also uses the default
+            limit as the request.
 
     Raises:
-        GpuConstructsError: If the limits are empty, an amount is invalid, a default is for an extended resource, a
-            request is above its limit, or a limit is above its maximum.
+        GpuConstructsError: If all three options are empty, if an amount is invalid, or if a default is for an extended
+            resource. Also raised if a request is above the limit or the maximum, or a limit is above the maximum.
 
     Source:
         kubernetes/kubernetes:pkg/apis/core/v1/defaults.go, plugin/pkg/admission/limitranger/admission.go
@@ -154,7 +160,7 @@ class ContainerLimits(fields.Options):
         yield is_empty, "limit_range must contain at least one limit. Leave limit_range out if you need no limits"
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the item of ``spec.limits`` of the LimitRange."""
+        """Return the only item of ``spec.limits`` of the LimitRange, which has the type ``Container``."""
         none = {name: "0" for name in self.max if "/" in name}
         item = {
             "max": self._written("max"),
@@ -168,9 +174,9 @@ class ContainerLimits(fields.Options):
 
 
 def _check_key(key: str) -> None:
-    """Raise an error if a key for an extended resource, such as ``nvidia.com/gpu``, lacks the prefix ``requests.``.
+    """Raise an error if a key of a ResourceQuota names an extended resource without the prefix ``requests.``.
 
-    Kubernetes accepts such a key in a ResourceQuota, but never counts the resource.
+    Kubernetes accepts such a key, for example ``nvidia.com/gpu``, but never counts the resource.
     """
     name = key.removeprefix("limits.").removeprefix("requests.")
     if key.startswith("count/") or key.endswith(_SUFFIXES_WITH_A_SLASH) or "/" not in name:
@@ -183,9 +189,10 @@ def _check_key(key: str) -> None:
 
 
 def namespace_quota(given: NamespaceQuota | Amounts | None) -> NamespaceQuota | None:
-    """Return the user's quota (an object or a mapping) as a ``NamespaceQuota``. Return None if the user sets no quota.
+    """Return the user's quota as a ``NamespaceQuota``. Return None if the user sets no quota.
 
-    A mapping has the keys of a ResourceQuota.
+    Args:
+        given: ``NamespaceQuota``, or a mapping with the keys of a ResourceQuota, such as ``requests.nvidia.com/gpu``.
 
     Raises:
         GpuConstructsError: If ``NamespaceQuota`` would reject a key or an amount.

@@ -16,10 +16,10 @@ from gpu_constructs.tree.manifest import Manifest
 Tier = Literal["serving", "notebook", "batch"]
 
 DEFAULT_VALUES: Mapping[Tier, int] = {"serving": 100_000, "notebook": 10_000, "batch": 1_000}
-"""Priorities of the classes. All are above 0, the priority of pods that have no class.
+"""Priorities of the three PriorityClasses. All are above 0, the priority of pods without a PriorityClass.
 
-Pods that have no class therefore never evict pods of these classes. The values differ by a factor of ten, which leaves
-room for classes of the user. System classes begin at 1,000,000,000.
+Pods without a PriorityClass therefore never evict pods of these classes. The values differ by a factor of ten, so that
+users can add classes between them. The system classes of Kubernetes have priorities above 1,000,000,000.
 """
 
 _HIGHEST = 1_000_000_000
@@ -34,12 +34,12 @@ _DESCRIPTIONS: Mapping[Tier, str] = {
 class GpuPriorityClasses(GpuObject):
     """Three PriorityClasses for GPU pods: servers rank above notebooks, and notebooks rank above batch jobs.
 
-    Emits the PriorityClasses ``<prefix>-serving``, ``<prefix>-notebook`` and ``<prefix>-batch``. They are
-    cluster-scoped, and none of them is the default of the cluster. If a pod of these classes lacks any resource, even
-    CPU or memory, the scheduler can evict pods that have no class.
+    Emits the cluster-scoped PriorityClasses ``<prefix>-serving``, ``<prefix>-notebook`` and ``<prefix>-batch``. None of
+    them is the default of the cluster. To make room for a server or a notebook, the scheduler can evict pods without a
+    PriorityClass, even if the nodes have free GPUs and lack only CPU or memory.
 
     Attributes:
-        serving: Name of the class for servers. Pass it as ``priority_class_name``.
+        serving: Name of the class for servers. Pass it as ``priority_class_name`` of a workload.
         notebook: Name of the class for notebooks.
         batch: Name of the class for batch jobs.
     """
@@ -60,10 +60,11 @@ class GpuPriorityClasses(GpuObject):
             scope: Chart, or a construct in a chart.
             id: ID of the construct.
             prefix: Prefix of the names of the classes.
-            values: Priorities that replace the defaults 100000, 10000 and 1000. Cluster Autoscaler adds no node for
-                pods with a priority below -10.
-            never_preempting: Classes whose pods wait and do not evict others. The default is ``batch``, because batch
-                jobs can wait.
+            values: Priorities by class, for example ``{"serving": 200000}``. They override the defaults: 100000 for
+                ``serving``, 10000 for ``notebook`` and 1000 for ``batch``. Cluster Autoscaler adds no node for pods
+                with a priority below -10.
+            never_preempting: Classes whose pods wait for free resources and do not evict other pods. The default is
+                ``batch``, because batch jobs can wait.
 
         Raises:
             GpuConstructsError: If the prefix results in an invalid name or a name that Kubernetes reserves, if the

@@ -13,8 +13,8 @@ from gpu_constructs.tree.manifest import Manifest
 class NvidiaRuntimeClass(GpuObject):
     """A RuntimeClass that makes containerd run pods with the NVIDIA container runtime.
 
-    Emits one RuntimeClass, which is cluster-scoped. A cluster needs it only once. ``DevicePluginChart`` creates it
-    unless you pass an existing one. The GPU Operator creates its own.
+    Emits one RuntimeClass, which is cluster-scoped. A cluster needs this object only once. ``DevicePluginChart`` also
+    creates it, unless you pass an existing RuntimeClass. The GPU Operator creates its own RuntimeClass.
     """
 
     @checked
@@ -25,8 +25,8 @@ class NvidiaRuntimeClass(GpuObject):
             scope: Chart, or a construct in a chart.
             id: ID of the construct.
             name: Name of the RuntimeClass, which pods use as ``runtimeClassName``.
-            handler: Name of the runtime in the configuration of containerd. ``nvidia`` by default. The toolkit
-                extension of Talos and the toolkit of NVIDIA register this name.
+            handler: Name of the runtime in the configuration of containerd. ``nvidia`` by default. The NVIDIA Container
+                Toolkit and its Talos system extension register this name.
 
         Raises:
             GpuConstructsError: If the name is not a DNS subdomain or the handler is not a DNS label.
@@ -51,9 +51,12 @@ class NvidiaRuntimeClass(GpuObject):
 
 
 def runtime_class_name(given: object, platform: Platform) -> str | None:
-    """Return the ``runtimeClassName`` of a GPU pod: the name that the user sets, otherwise the name for the platform.
+    """Return the ``runtimeClassName`` of a GPU pod. Return None if the pod needs no runtime class.
 
-    Return None if the platform needs no runtime class.
+    Args:
+        given: Name or object of the runtime class that the user sets. None: the runtime class of the platform, if the
+            platform needs one.
+        platform: Platform of the cluster.
     """
     if given is None:
         return platform.runtime_class

@@ -1,7 +1,6 @@
-"""The options of an installation of the device plugin, and a builder of the DaemonSets of its programs.
+"""The checked options of a `DevicePluginChart`, and a function that builds the DaemonSet of each component.
 
-The programs are the device plugin, GPU Feature Discovery and the MPS control daemon. Each program has its own
-DaemonSet.
+The components are the device plugin, GPU Feature Discovery and the MPS control daemon.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _ONE_FOR_A_NODE = ("device-plugin", "mps-control-daemon")
 
 DiscoveredBy = Literal["chart", "external", "none"]
 Volumes = Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]
-"""Volumes by name: the volume source in the pod, and the mount in the container."""
+"""Volumes by name. Each value is a pair of the volume source for the pod and the volume mount for the container."""
 
 
 def _by_name(variables: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -42,25 +41,25 @@ def _field_variable(name: str, path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Installation:
-    """The options of one installation of the device plugin, after the library has checked them.
+    """The options of one ``DevicePluginChart``, after the library has checked them.
 
     Attributes:
         id: ID of the chart.
         name: Prefix of the names of all objects.
-        instance: Value of the instance label.
+        instance: Value of the label ``app.kubernetes.io/instance``.
         namespace: Namespace of all objects.
         platform: Platform of the nodes.
         release: Release of the device plugin.
-        configs: Configurations of the plugin that nodes can select.
-        defaults: Default settings of the flags that a configuration does not set.
-        plugin: Options of the plugin; None if the chart does not install it.
+        configs: Configurations of the device plugin, of which each node uses one.
+        defaults: Default values of flags that a configuration does not set.
+        plugin: Options of the device plugin; None if the chart does not install it.
         labeler: Options of GPU Feature Discovery; None if the chart does not install it.
         daemon: Options of the MPS control daemon.
         discovery: Options of Node Feature Discovery; None if the chart does not install it.
-        discovered_by: Installer of Node Feature Discovery: this chart (``chart``), another one (``external``), or
-            nothing (``none``).
+        discovered_by: Installer of Node Feature Discovery: ``chart`` (this chart), ``external`` (another installation
+            in the cluster), or ``none`` (Node Feature Discovery does not run).
         runtime_class: Name of the RuntimeClass of the pods. None: the default runtime of the nodes.
-        pods: Options that apply to the pods of all programs.
+        pods: Keyword arguments of the chart that apply to the pods of all components, such as ``tolerations``.
     """
 
     id: str
@@ -80,13 +79,14 @@ class Installation:
     pods: Mapping[str, Any]
 
     def pods_of(self, component: Component, node_labels: Mapping[str, str] | None = None) -> Pods:
-        """Return the ``Pods`` (settings for a DaemonSet) of one program.
+        """Return the pod settings for the DaemonSet of one component.
 
-        The options in ``component`` override those in ``self.pods``, which apply to all programs.
+        The ``resources`` of the component replace those in ``self.pods``. Its ``node_selector`` adds labels to that
+        of ``self.pods``.
 
         Args:
-            component: Options of the program.
-            node_labels: Node labels that the pods require, besides those in the options.
+            component: Options of the component, such as ``DevicePlugin``.
+            node_labels: Labels that a node must have, besides the labels that the user sets as ``node_selector``.
 
         Raises:
             GpuConstructsError: An option has a value that is not allowed.
@@ -107,21 +107,36 @@ class Installation:
         )
 
     def selector(self, label: str, suffix: str = "") -> dict[str, str]:
-        """Return the labels that identify the pods of a component.
+        """Return the selector labels of the DaemonSet of one component.
 
-        Kubernetes does not allow a change of the selector of a DaemonSet. So the labels of the default configuration
-        stay the same if the user adds other configurations.
+        Args:
+            label: Name of the component, such as ``device-plugin`` or ``gpu-feature-discovery``.
+            suffix: Suffix that stands for the configuration, such as ``-a100``. Empty for the default configuration, so
+                that its selector stays the same if the user adds configurations.
+
+        Returns:
+            Labels with the app, the instance and the component, for example
+            ``app.kubernetes.io/component: device-plugin-a100``.
         """
         return selector_labels(name=APP, instance=self.instance, component=f"{label}{suffix}")
 
     def metadata(self, label: str, *, name: str) -> dict[str, Any]:
-        """Return the metadata (name, namespace, labels) of an object that all configurations of the plugin share."""
+        """Return the metadata of an object that all configurations of the device plugin share, such as a ClusterRole.
+
+        Args:
+            label: Name of the component for the labels, such as ``device-plugin`` or ``gpu-feature-discovery``.
+            name: Name of the object.
+        """
         return {"name": name, "namespace": self.namespace, "labels": object_labels(self.selector(label))}
 
     def affinity(self) -> Mapping[str, Any] | None:
-        """Return the affinity of all pods: the affinity that the user sets, otherwise one that selects nodes with GPUs.
+        """Return the affinity that the pods of all components have.
 
-        Return None if the user sets an empty affinity, or no label marks the nodes with GPUs.
+        The default selects nodes on which Node Feature Discovery found a GPU. Without Node Feature Discovery, it
+        selects nodes that have one of the labels in ``platform.driver_node_labels``. If the platform has no such
+        labels, the default is None.
+
+        An affinity that the user sets replaces the default. If the user sets an empty affinity, return None.
         """
         given = self.pods.get("affinity")
         if given is not None:
@@ -137,13 +152,17 @@ class Installation:
 
 
 def security_context(given: Installation, component: Component, delivery: Delivery) -> dict[str, Any]:
-    """Return the security context of the main container of a program, as in a manifest.
+    """Return the security context of the main container of a component, as in a manifest.
 
-    The result is the security context that the user sets. If the user sets none, the result contains the rights that
-    the configuration needs.
+    If the user sets no security context, the result contains only the rights that the configuration needs.
+
+    Args:
+        given: Options of the ``DevicePluginChart``.
+        component: Options of the component, with the security context of the user.
+        delivery: Configuration that the pods read, with the features that it enables.
 
     Raises:
-        GpuConstructsError: The security context of the user lacks one of these rights.
+        GpuConstructsError: The security context of the user lacks rights that the configuration needs.
     """
     needed = component.rights(delivery.uses, given.platform)
     own = component.security_context
@@ -161,13 +180,14 @@ def security_context(given: Installation, component: Component, delivery: Delive
 def environment(
     component: Component, delivery: Delivery, variables: Mapping[str, str], fields: Mapping[str, str]
 ) -> list[Any]:
-    """Return the environment variables of the main container of a program, as a list in the form of a manifest.
+    """Return the environment variables of the main container of a component, as a list in the form of a manifest.
 
     Args:
-        component: Options of the program. A variable that the user sets replaces the variable with the same name.
+        component: Options of the component. A variable that the user sets replaces the variable with the same name.
         delivery: Configuration that the pods read, with the features that it enables.
-        variables: Values of variables for this program only, by name.
-        fields: Paths of pod fields, such as ``spec.nodeName``, by name of the variable that gets their value.
+        variables: Values of variables for this component only, by name.
+        fields: Paths of pod fields, by name of the variable that gets the value of the field, for example
+            ``{"NODE_NAME": "spec.nodeName"}``.
     """
     ours = {
         "CONFIG_FILE": CONFIG_FILE,
@@ -195,19 +215,19 @@ def daemonset(
     init_containers: Sequence[Mapping[str, Any]] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the DaemonSet of a program, whose pods have one main container.
+    """Return the DaemonSet of a component, whose pods have one main container.
 
     Args:
-        given: Options of the installation.
-        component: Options of the program.
+        given: Options of the ``DevicePluginChart``.
+        component: Options of the component.
         delivery: Configuration that the pods read, with the rights and mounts that it needs.
-        container: Fields of the main container, besides the fields that the function sets for every program.
-        name: Name of the DaemonSet.
-        label: Value of the component label.
+        container: Fields of the main container, besides the fields that the function sets for every component.
+        name: Name of the DaemonSet, without the suffix of the configuration.
+        label: Name of the component for the labels, such as ``device-plugin``.
         volumes: Volumes of the main container.
-        node_labels: Node labels that the pods require, besides those in the options.
-        init_containers: Containers that run before the main container.
-        more: Other arguments of ``Pods.spec``.
+        node_labels: Labels that a node must have, besides the labels that the user sets as ``node_selector``.
+        init_containers: Fields of containers that run before the main container.
+        more: Other arguments of ``Pods.spec``, such as ``hostPID``.
     """
     pods = given.pods_of(component, node_labels)
     mounts = [{"name": volume, **mount} for volume, (_, mount) in volumes.items()]
@@ -230,12 +250,18 @@ def daemonset(
 
 
 def _affinity(given: Installation, component: str, delivery: Delivery) -> Mapping[str, Any] | None:
-    """Return the affinity of a DaemonSet, with a rule that keeps pods of two configurations off one node.
+    """Return the affinity of a DaemonSet.
 
-    The rule applies to the device plugin and the MPS control daemon. If a node changes its configuration, the new pods
-    therefore start only after the old pods end. Otherwise, an old plugin would remove the socket of the new plugin when
-    it exits, and the kubelet would mark all GPUs of the node as unhealthy. An old MPS control daemon would stop the
+    For the device plugin and the MPS control daemon, the affinity contains an anti-affinity term: pods of two
+    configurations do not run on the same node. If a node changes its configuration, the new pods therefore start only
+    after the old pods end. Otherwise, an old device plugin would remove the socket of the new device plugin when it
+    exits, and the kubelet would mark all GPUs of the node as unhealthy. An old MPS control daemon would stop the MPS
     server that the new daemon started.
+
+    Args:
+        given: Options of the ``DevicePluginChart``.
+        component: Name of the component, such as ``device-plugin``.
+        delivery: Configuration that the pods read, with the node labels that select its nodes.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/plugin/server.go;
@@ -258,10 +284,17 @@ def _shared(main: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _config_manager(delivery: Delivery, main: Mapping[str, Any], *, process: str | None) -> dict[str, Any]:
-    """Return a config-manager container, which selects the configuration file for the node.
+    """Return a container with NVIDIA's config-manager, which selects the configuration file for the node.
 
-    As an init container, it selects the file before the program starts. As a sidecar, it selects another file after a
-    change of the node label, and sends a signal to the program.
+    In the init container, config-manager selects a file before the main container starts. In the sidecar, it selects
+    another file if the node label ``nvidia.com/device-plugin.config`` changes. It then sends a signal to the process in
+    the main container.
+
+    Args:
+        delivery: Configurations, with the environment variables of config-manager.
+        main: Main container of the pod. The result has the same image and resources.
+        process: For the sidecar, the command of the process that gets the signal, such as ``nvidia-device-plugin``.
+            None for the init container.
     """
     variables = {
         **(delivery.config_manager or {}),

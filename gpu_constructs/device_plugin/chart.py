@@ -1,4 +1,4 @@
-"""A chart with the device plugin and the components that it needs."""
+"""`DevicePluginChart`: a cdk8s chart with the NVIDIA device plugin and the components that it needs."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ Surroundings = dict[str, tuple[Any, str]]
 
 
 class DevicePluginChart(ReadsHelmValues, GpuChart):
-    """A chart that makes the GPUs of a cluster schedulable, with the device plugin of NVIDIA.
+    """A cdk8s chart that makes the GPUs of a cluster schedulable, with the device plugin of NVIDIA.
 
-    Emits these objects into one file:
+    Emits these objects into one manifest file:
 
-    - the Namespace and the RuntimeClass, if you pass their names.
+    - the Namespace, and the RuntimeClass if the pods need one, unless you pass existing objects.
     - a ConfigMap ``nvidia-device-plugin-config`` and a DaemonSet ``nvidia-device-plugin``. With ``Configs.named``, each
-      configuration has its own pair.
+      configuration has its own ConfigMap and DaemonSet.
     - for GPU Feature Discovery, RBAC objects and a DaemonSet ``nvidia-device-plugin-gpu-feature-discovery``. With
       ``Configs.named``, each configuration has its own DaemonSet.
     - the DaemonSet ``nvidia-device-plugin-mps-control-daemon``, if a configuration shares GPUs by MPS.
-    - for Node Feature Discovery, its CRDs, master, garbage collector and worker. It publishes the node label
-      ``nvidia.com/gpu.present``.
+    - for Node Feature Discovery, its CRDs, master, garbage collector and worker. Node Feature Discovery
+      publishes the node label ``nvidia.com/gpu.present``.
 
     Attributes:
-        provides: Node labels and GPU resources of the chart. ``synth`` compares them with the rest of the app.
-        api_object: DaemonSet of the plugin, otherwise that of GPU Feature Discovery, otherwise the first object.
+        provides: Node labels and GPU resources that the components publish. ``synth`` uses them to check workloads.
+        api_object: DaemonSet of the device plugin, for ``add_json_patch``.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.17.0 to @v0.20.0, deployments/helm/nvidia-device-plugin
@@ -98,55 +98,65 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
     ) -> None:
         """Create the objects of the chart.
 
-        All keyword arguments that the list below does not contain are options for the pods of GPU programs in the
-        chart. The default of ``priority_class_name`` is ``system-node-critical``, as in the chart of NVIDIA, because no
-        GPU pod starts without the plugin. The default of ``resources`` is a request of 10m CPU and 64Mi, and a limit of
-        512Mi, without a CPU limit, which would only delay allocations. The MPS control daemon has no limit, because all
-        its clients end if it ends.
+        The chart also has keywords for the options of all pods of the device plugin, GPU Feature Discovery and the MPS
+        control daemon. For some of these keywords, special rules apply:
 
-        The pods also tolerate ``CriticalAddonsOnly``. Their default ``affinity`` selects the nodes on which Node
-        Feature Discovery found a GPU. An empty affinity selects all nodes. If there are several configurations, each
-        adds a condition on its node label to the affinity. ``tolerations`` also apply to Node Feature Discovery, and
-        ``node_selector`` does not. If ``runtime_class`` is a name or the platform has one, the chart creates the
-        RuntimeClass. If you pass an ``NvidiaRuntimeClass``, the chart creates no other one. ``update_strategy`` must
-        not set ``max_surge``.
+        - ``priority_class_name`` is ``system-node-critical`` by default, as in the Helm chart of NVIDIA, because no GPU
+          pod starts without the device plugin.
+        - ``resources`` by default request 10m CPU and 64Mi of memory, with a memory limit of 512Mi. The MPS control
+          daemon has no memory limit by default, because the GPU pods that use MPS end if the daemon ends.
+        - ``tolerations`` also apply to Node Feature Discovery, but ``node_selector`` does not. The pods always tolerate
+          ``CriticalAddonsOnly``.
+        - ``affinity`` by default selects the nodes on which Node Feature Discovery found a GPU. An empty affinity
+          selects all nodes. With several configurations, each DaemonSet also selects nodes by the label of its
+          configuration.
+        - ``runtime_class``: with an ``NvidiaRuntimeClass``, the chart creates no RuntimeClass. With a name, the chart
+          creates a RuntimeClass of this name. By default, it creates the RuntimeClass that the platform needs, if any.
+        - ``update_strategy`` must not set ``max_surge``.
 
         Args:
             scope: The cdk8s App.
-            id: ID of the chart, and name of its file in ``dist/``.
-            namespace: Name of a namespace that the chart creates with the Pod Security level ``privileged``, or a
-                ``GpuNamespace`` or cdk8s-plus Namespace. The chart does not create ``kube-system``, which exists.
-            platform: Platform of the cluster, ``Talos("1.12")`` or ``Kubernetes()``. It decides the defaults below.
-            version: Release of the plugin, from ``"0.17.0"`` to ``"0.20.0"``. It decides the releases of GPU Feature
-                Discovery and Node Feature Discovery. The default is the newest one.
+            id: ID of the chart, and name of its manifest file in ``dist/``.
+            namespace: Name of a namespace that the chart creates with the Pod Security level ``privileged``, or an
+                existing ``GpuNamespace`` or cdk8s-plus Namespace. The chart does not create ``kube-system``, which
+                every cluster has.
+            platform: Platform of the cluster, for example ``Talos("1.12")`` or ``Kubernetes()``. It determines
+                default values, such as that of ``device_discovery_strategy``.
+            version: Release of the device plugin, from ``"0.17.0"`` to ``"0.20.0"``. It determines the releases of GPU
+                Feature Discovery and Node Feature Discovery. The default is the newest release.
             name: Prefix of the names of all objects.
             instance: Value of the label ``app.kubernetes.io/instance``. None: the ID of the chart.
-            config: Full configuration, or ``Configs.named(...)`` for several, which the node label
-                ``nvidia.com/device-plugin.config`` selects. Do not set it together with one of the next five keywords.
+            config: Full configuration of the device plugin, or several configurations as ``Configs.named(...)``. The
+                node label ``nvidia.com/device-plugin.config`` selects one of several configurations. You cannot combine
+                ``config`` with the keywords from ``sharing`` to ``fail_on_init_error``.
             sharing: Sharing of GPUs. None: ``Sharing.none()``.
             mig_strategy: MIG strategy: ``none``, ``single`` or ``mixed``. None: ``none``. With ``single`` and
-                ``mixed``, the pods run privileged or with SYS_ADMIN, which the container toolkit of the platform needs
-                to watch MIG devices.
-            device_list_strategy: Method by which the container runtime receives the allocated devices: ``envvar``,
-                ``volume-mounts``, ``cdi-annotations``, ``cdi-cri``, or a list of them. None: the platform decides. On
-                Talos it is ``envvar``, and elsewhere the default of the plugin, which is the same.
-            device_discovery_strategy: ``auto``, ``nvml`` or ``tegra``. None: the platform decides. On Talos it is
-                ``nvml``, because ``auto`` searches host paths that do not exist there.
+                ``mixed``, the pods run privileged or with the capability SYS_ADMIN, which they need to watch MIG
+                devices.
+            device_list_strategy: Method by which the device plugin passes the allocated devices to the container
+                runtime: ``envvar``, ``volume-mounts``, ``cdi-annotations``, ``cdi-cri``, or a list of these strategies.
+                None: ``envvar``.
+            device_discovery_strategy: Method by which the device plugin finds GPUs: ``auto``, ``nvml`` or ``tegra``.
+                None: the default of the platform. On Talos, this is ``nvml``, because ``auto`` searches host paths that
+                do not exist on Talos.
             fail_on_init_error: Whether a pod fails on a node without a usable GPU. None: True, the default of the
-                plugin. With False, the pod runs and does nothing.
-            device_plugin: Whether to install the plugin, or options of its pods.
-            gpu_feature_discovery: Whether to label nodes with the product, memory and sharing of their GPUs, or options
-                of the pods that do. It needs Node Feature Discovery.
-            node_feature_discovery: Whether to install Node Feature Discovery, or its options. ``"external"``: another
-                installation of the cluster publishes the labels. With False, the plugin runs on Talos nodes with a
-                driver extension, and on all nodes of plain Kubernetes.
-            mps_control_daemon: Options of the pods of the MPS control daemon. They exist only if a configuration shares
-                GPUs by MPS.
-            allow_default_namespace: Whether to allow the namespace ``default``, whose Pod Security level the cluster
-                decides.
+                device plugin. If False, the pod keeps running but advertises no GPU.
+            device_plugin: Whether to install the device plugin. To also set options of its pods, pass a
+                ``DevicePlugin``.
+            gpu_feature_discovery: Whether to install GPU Feature Discovery, which labels nodes with the product, memory
+                and sharing of their GPUs. To also set options of its pods, pass a ``GpuFeatureDiscovery``. GPU
+                Feature Discovery needs Node Feature Discovery.
+            node_feature_discovery: Whether to install Node Feature Discovery. To also set its options, pass a
+                ``NodeFeatureDiscovery``. With ``"external"``, another installation in the cluster publishes the node
+                labels. With False, the device plugin runs on Talos nodes with an NVIDIA driver extension, and on all
+                nodes of plain Kubernetes.
+            mps_control_daemon: Options for the pods of the MPS control daemon. These pods exist only if a configuration
+                shares GPUs by MPS.
+            allow_default_namespace: Whether to allow the namespace ``default``. The library does not control its Pod
+                Security level, which must be ``privileged``.
 
         Raises:
-            GpuConstructsError: A value that is not allowed, or values that contradict each other.
+            GpuConstructsError: If a value is not allowed, or two values contradict each other.
         """
         lives_in = component_namespace(namespace, allow_default=allow_default_namespace)
         runtime_class = pods.get("runtime_class")
@@ -198,24 +208,27 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
         platform: Platform = Kubernetes(),  # noqa: B008
         strict: bool = True,
     ) -> DevicePluginChart:
-        """Create the chart from the values of the Helm chart of NVIDIA.
+        """Create the cdk8s chart from the values of NVIDIA's Helm chart ``nvidia-device-plugin``.
 
-        Emits the same objects with the same names. The page "Coming from the Helm chart" lists the differences.
+        Emits the objects of the Helm chart with the same names. The page "Coming from the Helm chart" of the
+        documentation lists the exceptions.
 
         Args:
             scope: The cdk8s App.
-            id: ID of the chart, and name of its file in ``dist/``.
-            values: Content of the values file, as Python. It can omit the defaults of the Helm chart.
+            id: ID of the chart, and name of its manifest file in ``dist/``.
+            values: Content of the Helm values file, as a dict. It can omit the defaults of the Helm chart.
             release_name: Name of the Helm release, from which Helm derives names and labels.
             namespace: Namespace of the Helm release.
             version: Version of the Helm chart.
-            platform: Platform of the cluster, which values cannot express. The default, plain Kubernetes, adds nothing.
-            strict: Whether to reject misspelled keys, and values that the Helm chart or its programs would reject. With
-                False, the chart drops such keys with a warning. It always drops keys that the Helm chart ignores, with
-                a warning.
+            platform: Platform of the cluster, which Helm values do not contain. With the default, ``Kubernetes()``,
+                the library adapts no object to a platform.
+            strict: Whether to reject misspelled keys, and values that the Helm chart or its components would reject. If
+                False, the library ignores a key with such a problem, and warns. An unknown key that resembles no key of
+                the Helm chart only causes a warning, even if ``strict`` is True.
 
         Raises:
-            GpuConstructsError: All problems of the values at once, or an error of a keyword of the chart.
+            GpuConstructsError: If the values have problems, which the message lists together, or if a keyword of
+                ``DevicePluginChart`` rejects a value.
         """
         release = {"release_name": release_name, "namespace": namespace, "strict": strict}
         return from_values(cls, chart_options, scope, id, values, version=version, platform=platform, **release)
@@ -224,7 +237,8 @@ class DevicePluginChart(ReadsHelmValues, GpuChart):
     def api_object(self) -> cdk8s.ApiObject:
         """DaemonSet of the device plugin, for ``add_json_patch``.
 
-        If the chart has no plugin, the DaemonSet of GPU Feature Discovery, otherwise the first object.
+        Without the device plugin, this is the DaemonSet of GPU Feature Discovery. If the chart has neither DaemonSet,
+        this is the first object of the chart.
         """
         if self._main is not None:
             return self._main
@@ -240,10 +254,12 @@ def _surroundings(namespace: object, runtime_class: object, given: Installation,
     Each value is a pair: the class of the construct, and the name of the object.
 
     Args:
-        namespace: Value of the keyword ``namespace``. The chart creates a Namespace only if this is a name.
-        runtime_class: Value of the keyword ``runtime_class``.
-        given: Options of the installation.
-        manifests: Objects of the installation, whose pods can need the RuntimeClass.
+        namespace: Value of the keyword ``namespace``. The chart creates a Namespace only if this value is a name.
+        runtime_class: Value of the keyword ``runtime_class``. The chart creates no RuntimeClass if this value is an
+            object.
+        given: Options of the ``DevicePluginChart``.
+        manifests: Other objects of the chart, such as DaemonSets. The chart creates a RuntimeClass only if one of these
+            objects names it in a pod spec.
     """
     of_discovery = None if given.discovery is None else given.discovery.namespace
     other = None if of_discovery == given.namespace else of_discovery
@@ -261,9 +277,10 @@ def _surroundings(namespace: object, runtime_class: object, given: Installation,
 
 
 def _emitted(chart: Construct, manifests: Manifests) -> Manifest | None:
-    """Emit the objects, and return the DaemonSet of the device plugin.
+    """Emit the objects in ``manifests``, and return the DaemonSet of the device plugin.
 
-    Return the DaemonSet of GPU Feature Discovery if the chart has no device plugin, and None if it has neither.
+    Without the device plugin, return the DaemonSet of GPU Feature Discovery. If the chart has neither DaemonSet, return
+    None.
     """
     scopes: dict[str, Construct] = {"": chart}
     made: dict[str, Manifest] = {}

@@ -1,6 +1,6 @@
-"""Conversion of those Helm values of the device plugin for which a table is not enough.
+"""Conversion of the values of NVIDIA's Helm chart ``nvidia-device-plugin`` into arguments of ``DevicePluginChart``.
 
-The table of chart keys describes the conversion of all other values.
+A table in `gpu_constructs.migration` describes the conversion of simple values. This module converts the other values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ _FILE = ("config.flags", "config.flags.plugin", "config.flags.gfd")
 
 _Served = Callable[[PluginConfig], None]
 _Overrides = Mapping[str, tuple[str, Any]]
-"""Helm key and value that override a setting of the configuration file, by name of the setting."""
+"""Helm values that override settings of the configuration file, by name of the setting.
+
+Each value of the mapping is a pair of the key and the value in the Helm values. For example, the name
+``flags.mig_strategy`` has the pair ``("migStrategy", "mixed")``.
+"""
 
 
 @reported_at_once
@@ -44,12 +48,11 @@ def chart_options(values: Mapping[str, Any], installation: Installation, problem
 
     Args:
         values: Helm values.
-        installation: Release name, namespace, version and platform.
-        problems: Record of the problems that the function finds.
+        installation: Release name, namespace, version and platform of the Helm release.
+        problems: Record to which the function adds the problems in the Helm values.
 
     Raises:
-        GpuConstructsError: A key that the Helm chart does not read, or a value that the chart or its programs would
-            reject or ignore.
+        GpuConstructsError: There are problems. The error lists all problems.
     """
     release = versions.release_of(versions.DEVICE_PLUGIN, installation.version, "the device plugin")
     if isinstance(values, Mapping) and values.get("nfd", {}) is None:
@@ -114,7 +117,12 @@ def _mps_control_daemon(read: Reading, release: versions.DevicePluginRelease) ->
 
 
 def _served(config: PluginConfig, **installed: Any) -> None:
-    """Raise an error if an installed program would reject or ignore a setting of a device plugin configuration."""
+    """Raise an error if an installed component would reject or ignore a setting of a device plugin configuration.
+
+    Args:
+        config: Configuration to check.
+        installed: Keyword arguments of ``check_programs``: ``release``, ``has_plugin`` and ``has_labeler``.
+    """
     configs = Configs.named({"default": config}, default="default")
     check_programs(configs, Flags(mps_root=DEFAULT_MPS_ROOT), **installed)
 
@@ -148,15 +156,15 @@ def _gpu_feature_discovery(read: Reading) -> bool | GpuFeatureDiscovery:
 
 
 def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], platform: Platform) -> Any:
-    """Return the options of a program. Omit the security context if it lacks rights that the program needs.
+    """Return the options of a component. If its security context lacks a right, the result has no security context.
 
-    The configuration of the plugin decides which rights the program needs.
+    For example, a component that watches MIG devices needs the capability SYS_ADMIN.
 
     Args:
-        read: Helm values, to which the function reports a security context that lacks rights.
+        read: Helm values, to which the function reports the missing rights as a problem.
         path: Dotted key of the security context in the Helm values.
-        component: Options of the program, or a bool that states whether the chart installs the program.
-        uses: Features that the configuration enables.
+        component: Options of the component, or a bool that states whether the chart installs the component.
+        uses: Features that the configuration enables, such as ``mig``.
         platform: Platform of the nodes.
     """
     if isinstance(component, bool) or component.security_context is None:
@@ -169,14 +177,15 @@ def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], 
 
 
 def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
-    """Return the first part of the names of all objects, as Helm derives it from the release name and the values.
+    """Return the prefix of the names of all objects, as the Helm chart derives it from the release name and the values.
 
-    This part is so short that the longest suffix fits behind it.
+    The function shortens the prefix, so that the longest name, such as ``<prefix>-gpu-feature-discovery-a100``, has at
+    most 63 characters.
 
     Args:
         read: Helm values.
         release_name: Name of the Helm release.
-        config: Configuration of the plugin, or several of them.
+        config: Configuration or configurations of the device plugin.
     """
     others = [] if isinstance(config, PluginConfig) else [c for c in config.configs if c != config.default]
     suffix = max([len(f"-{object_suffix(other)}") for other in others], default=0)
@@ -187,14 +196,15 @@ def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> s
 
 
 def _overrides(read: Reading, served: _Served) -> _Overrides:
-    """Return the Helm values that override the configuration files, by name of the setting.
+    """Return the Helm values that override settings of the configuration files, by name of the setting.
 
-    Each value of the dict is a pair: the key and the value in the Helm values. The chart passes these values to the
-    programs as environment variables.
+    Each value of the dict is a pair: the key and the value in the Helm values, for example
+    ``{"flags.mig_strategy": ("migStrategy", "mixed")}``. The Helm chart passes these values to the pods as environment
+    variables.
 
     Args:
         read: Helm values.
-        served: Function that raises an error if the plugin does not support a configuration.
+        served: Function that raises an error if an installed component does not support a configuration.
     """
     found: dict[str, tuple[str, Any]] = {}
     for section in _FILE:
@@ -206,15 +216,15 @@ def _overrides(read: Reading, served: _Served) -> _Overrides:
 
 
 def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overrides) -> PluginConfig:
-    """Return a copy of a plugin configuration in which the values of ``overrides`` replace those of the configuration.
+    """Return a copy of a device plugin configuration in which Helm values replace settings of the configuration.
 
-    These values also take precedence in the plugin, because the Helm chart passes them as environment variables.
+    The Helm chart passes these values as environment variables, which override the configuration file.
 
     Args:
         read: Helm values, to which the function reports values that contradict the configuration.
-        config: Configuration.
-        file: Name of the configuration file, for messages.
-        overrides: Pairs of a key and a value in the Helm values, by name of the setting.
+        config: Configuration of the device plugin.
+        file: Name of the configuration file for messages, such as ``config.map.default``.
+        overrides: Helm values that replace settings: pairs of a key and a value, by name of the setting.
     """
     for setting, (path, value) in overrides.items():
         stated = attrgetter(setting)(config)
@@ -292,13 +302,14 @@ def _strategies(read: Reading) -> list[FallbackStrategy]:
 
 
 def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
-    """Return the features that the files of an external ConfigMap can enable. The pods get rights for these features.
+    """Return the features that the configuration files of an external ConfigMap can enable, such as ``mig``.
 
-    The result omits a feature if a Helm value overrides its setting in all files.
+    The pods get the rights for these features. The result omits a feature if a Helm value already decides whether the
+    pods use the feature, such as ``migStrategy`` for ``mig``.
 
     Args:
-        overrides: Helm values that override the files, by name of the setting.
-        has_mps: Whether the files can enable MPS.
+        overrides: Helm values that override the configuration files, by name of the setting.
+        has_mps: Whether the configuration files can enable MPS.
     """
     strategy = "flags.plugin.device_list_strategy"
     decided: dict[Use, str] = {"mig": "flags.mig_strategy", "volume-mounts": strategy, "cdi": strategy}
@@ -307,20 +318,21 @@ def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
 
 
 def _named_files(read: Reading, files: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the configuration files in ``config.map`` of the Helm values, by name.
+    """Return the texts of the configuration files in ``config.map`` of the Helm values, by filename.
 
-    If YAML reads a name as a number or a boolean, the result contains it as text, like the ConfigMap.
+    If YAML reads a filename as a number or a boolean, the result contains the name as text, like the ConfigMap of the
+    Helm chart. The result omits a file with an invalid or a duplicate name.
 
     Args:
         read: Helm values, to which the function reports problems.
-        files: Texts of the files by name, as YAML reads them.
+        files: Value of ``config.map``: the text of each configuration file by filename.
     """
     found: dict[str, Any] = {}
     for key, text in files.items():
         name = str(key).lower() if isinstance(key, bool) else str(key)
         path = f"config.map.{name}"
         if key is None or name in found:
-            read.refuse(path, "must be unique. Remove one of them" if name in found else "must have a name")
+            read.refuse(path, "must be unique. Remove one of the two keys" if name in found else "must have a name")
         elif read.accepts(path, partial(Configs.named, dict.fromkeys((*found, name), PluginConfig()), default=name)):
             found[name] = text
     return found
@@ -328,7 +340,7 @@ def _named_files(read: Reading, files: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _file(read: Reading, path: str, text: Any, served: _Served) -> PluginConfig:
     if not isinstance(text, str):
-        read.refuse(path, f"must be text, got {type(text).__name__}: the chart would fail")
+        read.refuse(path, f"must be text, got {type(text).__name__}: Helm could not render the chart")
         return PluginConfig()
     if not text.strip():
         return PluginConfig()
@@ -339,13 +351,16 @@ def _file(read: Reading, path: str, text: Any, served: _Served) -> PluginConfig:
 
 
 def _default(read: Reading, configs: Mapping[str, PluginConfig]) -> str | None:
-    """Return the name of the configuration that config-manager selects for nodes without a label.
+    """Return the name of the configuration that config-manager selects for nodes without a configuration label.
 
     Return None if config-manager selects an empty configuration.
 
     Args:
         read: Helm values.
-        configs: Configurations by name.
+        configs: Configurations of the device plugin by name.
+
+    Raises:
+        GpuConstructsError: config-manager would find no configuration for these nodes.
     """
     name = str(read.get("config.default", ""))
     if name:
@@ -361,5 +376,6 @@ def _default(read: Reading, configs: Mapping[str, PluginConfig]) -> str | None:
         if strategy == "empty":
             return None
     raise GpuConstructsError(
-        f"values.config.default must have a value for nodes without a label. Use one of {', '.join(map(repr, configs))}"
+        f"values.config.default must have a value for nodes on which the label nvidia.com/device-plugin.config is not "
+        f"set. Use one of {', '.join(map(repr, configs))}"
     )

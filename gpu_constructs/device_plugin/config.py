@@ -1,4 +1,4 @@
-"""The file that the device plugin, GPU Feature Discovery and the MPS control daemon read (``CONFIG_FILE``).
+"""The configuration file that the device plugin, GPU Feature Discovery and the MPS control daemon read.
 
 Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, api/config/v1.
 """
@@ -32,7 +32,7 @@ def _key(key: str, env: str, *more: str, default: Any = None) -> Any:
 def device_list_strategies(
     field: str, given: DeviceListStrategy | Sequence[DeviceListStrategy]
 ) -> tuple[DeviceListStrategy, ...]:
-    """Return the given device list strategies as a tuple. The argument is one strategy, or a list of strategies.
+    """Return a tuple with the given device list strategy or strategies, such as ``("envvar",)``.
 
     Raises:
         GpuConstructsError: The list is empty or repeats a strategy.
@@ -73,7 +73,7 @@ def _sleep_interval(field: str, given: timedelta | str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Section(fields.Options):
-    """Base class for a section of the configuration file, such as ``flags.plugin``."""
+    """Base class for a section of the device plugin's configuration file, such as ``flags.plugin``."""
 
     _CHECKS: ClassVar[fields.Checks] = {
         "cdi_annotation_prefix": fields.matching(
@@ -93,22 +93,23 @@ class _Section(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class PluginFlags(_Section):
-    """The settings that only the device plugin reads: ``flags.plugin`` in the file. None: the plugin's default.
+    """The settings of ``flags.plugin``, which only the device plugin reads. None keeps the default of the plugin.
 
     Attributes:
-        pass_device_specs: Whether the plugin also passes device nodes to the kubelet. Set it to True if the kubelet
-            uses the CPU manager, or if containers lose their GPUs after ``systemctl daemon-reload``. The pod of the
-            plugin is then privileged. None: False.
-        device_list_strategy: Method by which the plugin passes the allocated devices to the container runtime:
-            ``envvar``, ``volume-mounts``, ``cdi-annotations``, ``cdi-cri``, or a list of them. None: ``envvar``.
-        device_id_strategy: Format of the device IDs that the plugin passes: ``uuid`` or ``index``. None: ``uuid``.
-        cdi_annotation_prefix: Prefix of the annotations of ``cdi-annotations``. None: ``cdi.k8s.io/``.
-        nvidia_ctk_path: Path of nvidia-ctk or nvidia-cdi-hook on the node, for the hooks of CDI specs. None:
-            ``/usr/bin/nvidia-ctk``.
-        container_driver_root: Mount path of the driver root in the container of the plugin. None: ``/driver-root``.
-        shared_devices_allocation_policy: Choice of the device for a container if containers share devices.
-            ``distributed`` spreads containers over the devices, and ``packed`` fills one device after the other. None:
-            ``distributed``. The option needs release 0.20.0 or later.
+        pass_device_specs: Whether the device plugin also passes device nodes to the kubelet. Set it to True if the
+            kubelet uses the CPU manager, or if containers lose their GPUs after ``systemctl daemon-reload``. The
+            container of the device plugin is then privileged. None: False.
+        device_list_strategy: Method by which the device plugin passes the allocated devices to the container runtime:
+            ``envvar``, ``volume-mounts``, ``cdi-annotations``, ``cdi-cri``, or a list of these. None: ``envvar``.
+        device_id_strategy: Format of the IDs of the allocated devices: ``uuid`` or ``index``. None: ``uuid``.
+        cdi_annotation_prefix: Prefix of the annotations of the strategy ``cdi-annotations``. None: ``cdi.k8s.io/``.
+        nvidia_ctk_path: Path of ``nvidia-ctk`` or ``nvidia-cdi-hook`` on the node. The hooks in CDI specs run this
+            program. None: ``/usr/bin/nvidia-ctk``.
+        container_driver_root: Path at which the container of the device plugin mounts ``Flags.nvidia_driver_root``.
+            None: ``/driver-root``.
+        shared_devices_allocation_policy: Method by which the device plugin selects a device for a container if several
+            containers share devices. ``distributed`` spreads containers over the devices, and ``packed`` fills one
+            device after the other. None: ``distributed``. This option needs release 0.20.0 or later.
     """
 
     pass_device_specs: bool | None = _key("passDeviceSpecs", "PASS_DEVICE_SPECS")
@@ -132,18 +133,18 @@ class PluginFlags(_Section):
 
 @dataclass(frozen=True, kw_only=True)
 class GfdFlags(_Section):
-    """The settings that only GPU Feature Discovery reads: ``flags.gfd`` in the file. None: the program's default.
+    """The settings of ``flags.gfd``, which only GPU Feature Discovery reads. None keeps the default of this program.
 
     Attributes:
-        oneshot: Whether the program exits after it set the labels once. Use it in a Job: a DaemonSet would restart the
-            program forever.
-        no_timestamp: Whether the program omits the label ``nvidia.com/gfd.timestamp``.
-        sleep_interval: Time between two updates of the labels, at least one second. None: 60 seconds. ``"infinite"``
-            updates them once (release 0.19.0 and later). A number is not valid, because the program reads a number as
-            nanoseconds.
-        output_file: Path of the file to which the program writes the labels, if it does not create a NodeFeature
-            object. If empty, it writes to standard output.
-        machine_type_file: Path of the file with the value of ``nvidia.com/gpu.machine``. None:
+        oneshot: Whether GPU Feature Discovery exits after it has set the node labels once. Use it only in a Job,
+            because a DaemonSet would restart the container forever.
+        no_timestamp: Whether GPU Feature Discovery omits the node label ``nvidia.com/gfd.timestamp``.
+        sleep_interval: Time between two updates of the node labels, as a ``timedelta`` of at least one second. None: 60
+            seconds. With ``"infinite"``, GPU Feature Discovery sets the labels only once. This value needs release
+            0.19.0 or later.
+        output_file: Path of the file to which GPU Feature Discovery writes the labels if it creates no NodeFeature
+            object. If empty, it writes the labels to standard output.
+        machine_type_file: Path of the file with the value of the node label ``nvidia.com/gpu.machine``. None:
             ``/sys/class/dmi/id/product_name``.
     """
 
@@ -160,34 +161,35 @@ class GfdFlags(_Section):
         if isinstance(given, int | float | str) and given != "infinite":
             raise GpuConstructsError(
                 f"flags.gfd.sleep_interval must be a datetime.timedelta or 'infinite', got {given!r}. "
-                "Write timedelta(seconds=60)"
+                "Write, for example, timedelta(seconds=60)"
             )
         super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flags(_Section):
-    """The settings that several programs read: ``flags`` in the file.
+    """The settings that several components read: ``flags`` in the configuration file of the device plugin.
 
-    The programs are the device plugin, GPU Feature Discovery and the MPS control daemon. None keeps the default of the
-    programs.
+    The components are the device plugin, GPU Feature Discovery and the MPS control daemon. None keeps the default of
+    the components.
 
     Attributes:
-        mig_strategy: Names under which nodes advertise MIG devices: ``single`` (``nvidia.com/gpu``), ``mixed`` (one
-            name for each profile, such as ``nvidia.com/mig-1g.5gb``) or ``none``, which ignores MIG. None: ``none``.
-        fail_on_init_error: Whether a pod fails on a node without a usable GPU. None: True. With False, the pod runs and
-            does nothing.
-        mps_root: Directory of the MPS control daemon on the node. None: ``/run/nvidia/mps``, the default of the chart.
-        nvidia_driver_root: Root directory of the driver files on the node. None: ``/``.
-        nvidia_dev_root: Root directory of the device nodes on the node. None: the root of the driver.
+        mig_strategy: Resource names of MIG devices: ``single`` (``nvidia.com/gpu``), ``mixed`` (one name for each
+            profile, such as ``nvidia.com/mig-1g.5gb``) or ``none``, which ignores MIG. None: ``none``.
+        fail_on_init_error: Whether a pod fails on a node without a usable GPU. None: True. If False, the pod keeps
+            running but has no effect.
+        mps_root: Directory of the MPS control daemon on the node. None: ``/run/nvidia/mps``.
+        nvidia_driver_root: Root directory of the NVIDIA driver on the node. None: ``/``.
+        nvidia_dev_root: Directory on the node that contains the device nodes, such as ``dev/nvidia0``. None: the value
+            of ``nvidia_driver_root``.
         gdrcopy_enabled: Whether containers get GDRCopy devices. None: False.
         gds_enabled: Whether containers get GPUDirect Storage devices. None: False.
         mofed_enabled: Whether containers get MOFED (InfiniBand) devices. None: False.
-        use_node_feature_api: Whether GPU Feature Discovery publishes a NodeFeature object. With False, it writes a
-            file.
-        device_discovery_strategy: ``auto``, ``nvml``, ``tegra``, or ``vfio`` for GPU Feature Discovery alone. None:
-            ``auto``.
-        plugin: Settings that only the plugin reads.
+        use_node_feature_api: Whether GPU Feature Discovery publishes node labels in a NodeFeature object, not in a
+            file. If a ``DevicePluginChart`` installs GPU Feature Discovery, False is not valid, and None means True.
+        device_discovery_strategy: Method by which the components find GPUs: ``auto``, ``nvml`` or ``tegra``. Only GPU
+            Feature Discovery also supports ``vfio``. None: ``auto``.
+        plugin: Settings that only the device plugin reads.
         gfd: Settings that only GPU Feature Discovery reads.
     """
 
@@ -211,12 +213,12 @@ class Flags(_Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Imex(_Section):
-    """The IMEX channels that each GPU container gets on nodes with an NVLink fabric: ``imex`` in the file.
+    """The settings of ``imex``: the IMEX channels that each GPU container gets on nodes with an NVLink fabric.
 
     Attributes:
-        channel_ids: IDs of the channels, ``[]`` or ``[0]``. The plugin supports only channel 0.
-        required: Whether the plugin fails on a node without the device node of the channel. With False, it omits the
-            channel there.
+        channel_ids: IDs of the channels, ``[]`` or ``[0]``. The device plugin supports only channel 0.
+        required: Whether the device plugin fails on a node without the device node of the channel. If False, containers
+            on such a node get no channel.
     """
 
     channel_ids: Sequence[int] = _key("channelIDs", "IMEX_CHANNEL_IDS", default=())
@@ -240,17 +242,17 @@ class Imex(_Section):
 class PluginConfig(_Section):
     """A configuration file, which the device plugin, GPU Feature Discovery and the MPS control daemon read.
 
-    It supports all settings of the file, except those that the programs read and ignore. These are ``resources``, and
+    The class does not support the keys that the device plugin ignores. These are ``resources`` at the top level, and
     ``rename`` and ``devices`` of a shared resource.
 
     Attributes:
-        flags: Settings of the programs.
+        flags: Settings of the device plugin, GPU Feature Discovery and the MPS control daemon.
         sharing: Sharing of GPUs. ``Sharing.none()`` by default.
-        imex: IMEX channels. By default there are none.
+        imex: IMEX channels of GPU containers. By default, containers get no channels.
 
     Raises:
-        GpuConstructsError: The programs would reject or ignore a value, the configuration combines MPS with MIG, or it
-            shares MIG devices and ``mig_strategy`` is not ``mixed``.
+        GpuConstructsError: If a component would reject or ignore a value, if the configuration combines MPS with MIG,
+            or if it shares MIG devices and ``mig_strategy`` is not ``mixed``.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:api/config/v1
@@ -289,17 +291,17 @@ class PluginConfig(_Section):
 
     @property
     def mig_strategy(self) -> MigStrategy:
-        """MIG strategy that applies: ``flags.mig_strategy``, or ``none`` if the flag is None."""
+        """MIG strategy of the configuration: the value of ``flags.mig_strategy``, or ``none`` if this value is None."""
         return self.flags.mig_strategy or "none"
 
     @property
     def device_list_strategy(self) -> tuple[str, ...]:
-        """Device list strategies in ``flags.plugin``; empty if the configuration does not set them."""
+        """Device list strategies in ``flags.plugin``, such as ``envvar``; empty if the configuration sets none."""
         given = self.flags.plugin.device_list_strategy
         return () if given is None else device_list_strategies("flags.plugin.device_list_strategy", given)
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """Raise unless a release of the plugin supports all settings.
+        """Raise if a release of the device plugin does not support a setting of the configuration.
 
         Raises:
             GpuConstructsError: A setting needs a later release.
@@ -336,7 +338,7 @@ class PluginConfig(_Section):
         fields.refuse_first((is_late, f"{field} needs release {first} {ignored}") for is_late, field, first in late)
 
     def document(self) -> dict[str, Any]:
-        """Return the content of the configuration file as a dict. It omits settings that are None."""
+        """Return the content of the configuration file as a dict. The dict omits settings that are None."""
         document: dict[str, Any] = {"version": "v1"}
         flags = _members(self.flags)
         if flags:
@@ -358,14 +360,14 @@ class PluginConfig(_Section):
     @classmethod
     @short_errors
     def from_yaml(cls, text: str) -> PluginConfig:
-        """Create a configuration from the text of a file, and reject mistakes that the plugin ignores.
+        """Create a configuration from the text of a configuration file, and reject mistakes that the plugin ignores.
 
         Args:
-            text: Content of the file. In a ConfigMap, this is the value of one key.
+            text: Content of the configuration file, in YAML. In a ConfigMap, this is the value of one key.
 
         Raises:
-            GpuConstructsError: A key is unknown, in the wrong section, or a duplicate, or the plugin would ignore it or
-                reject its value. The message states the line.
+            GpuConstructsError: If a key is unknown, in the wrong section or a duplicate, or if the device plugin would
+                ignore a key or reject its value. The message states the line.
         """
         from gpu_constructs.device_plugin.config_reader import read
 
@@ -373,7 +375,7 @@ class PluginConfig(_Section):
 
 
 def environment_variables() -> Mapping[str, str]:
-    """Return a dict from each environment variable to the setting in the file that the variable silently overrides."""
+    """Return the setting that each environment variable overrides, such as ``{"MPS_ROOT": "flags.mps_root"}``."""
     return {
         name: f"{prefix}.{field.name}"
         for prefix, owner in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex))

@@ -1,8 +1,7 @@
-"""Reader of the plugin configuration in YAML. It rejects unknown keys, which the plugin silently ignores.
+"""Reader of configuration files of the NVIDIA device plugin in YAML.
 
-The YAML parser of the plugin follows neither YAML 1.1 nor 1.2, and it differs from PyYAML. This module rejects text
-that parsers read in different ways. The functions take the class ``PluginConfig`` as an argument, because its module
-imports this module.
+The reader rejects unknown keys, which the device plugin silently ignores. It also rejects text that PyYAML and the YAML
+parser of the device plugin read in different ways.
 
 Source: NVIDIA/k8s-device-plugin@v0.20.0:vendor/go.yaml.in/yaml/v2 (resolve.go, scannerc.go)
 """
@@ -51,9 +50,9 @@ _ESCAPED_SLASH = fields.regex(r"(?<!\\)(?:\\\\)*\\/")
 
 
 class PluginLoader(yaml.SafeLoader):
-    """A PyYAML loader that reads scalars like the parser of the plugin.
+    """A PyYAML loader that reads scalars like the YAML parser of the device plugin.
 
-    For example, ``y`` is true, and ``1:30`` and dates are text.
+    For example, it reads ``y`` as true. It reads ``1:30`` and dates as text.
     """
 
     bool_values: ClassVar[dict[str, bool]] = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
@@ -74,7 +73,7 @@ for _kind, _pattern, _first in (
 
 
 class PluginYaml(Dialect):
-    """The rules for YAML text that the plugin reads."""
+    """The rules by which the library reads the YAML text of a device plugin configuration."""
 
     loader = PluginLoader
     deepest = 16
@@ -83,10 +82,12 @@ class PluginYaml(Dialect):
     given_twice = ": the plugin would silently use the last one"
 
     def root(self, text: str) -> Value | None:
-        """Return the root of the only YAML document in a text, with its line numbers. Return None if the text is empty.
+        """Return the root value of the only YAML document in a text. Return None if the text is empty.
+
+        The result contains the line numbers of all values, for messages.
 
         Raises:
-            GpuConstructsError: The text is not YAML, or the plugin would read it in an unexpected way.
+            GpuConstructsError: The text is not YAML, or the device plugin would read it in an unexpected way.
         """
         before, brace, json = text.partition("{")
         if brace and not before.strip():  # Tabs can indent JSON, but not YAML.
@@ -99,13 +100,14 @@ class PluginYaml(Dialect):
         return super().root(text)
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return the end of an error message about text that not all YAML parsers read in the same way.
+        """Return a message about a scalar that PyYAML and the device plugin read in different ways.
 
-        Return None if they do.
+        The message starts after "must", for example with "have a space after each colon". Return None if both
+        parsers read the scalar in the same way, or if the event is not a scalar.
 
         Args:
-            event: Part of the text as PyYAML parsed it. Only a scalar can have the problem.
-            text: The whole text.
+            event: Item of the file, as an event of PyYAML.
+            text: Text of the file.
         """
         if not isinstance(event, yaml.ScalarEvent):
             return None
@@ -121,16 +123,19 @@ class PluginYaml(Dialect):
 
 
 def read(text: str, struct: type[_Config]) -> _Config:
-    """Return the configuration in a YAML text.
+    """Return the configuration in the YAML text of a configuration file.
 
     Args:
-        text: Content of a configuration file.
-        struct: The class ``PluginConfig``, of which the result is an instance.
+        text: Content of the configuration file.
+        struct: The class ``PluginConfig``. The result is an instance of it.
+
+    Raises:
+        GpuConstructsError: The text is empty or contains a mistake.
     """
     root = _root(text, struct)
     if root is None:
         raise GpuConstructsError(
-            "text must not be empty: the plugin would run with its defaults. For defaults, use PluginConfig()"
+            "text must not be empty: the device plugin would run with its defaults. For defaults, use PluginConfig()"
         )
     try:
         return _config(root, struct)
@@ -139,9 +144,12 @@ def read(text: str, struct: type[_Config]) -> _Config:
 
 
 def read_without(text: str, struct: type[_Config], drop: Callable[[str], None]) -> _Config:
-    """Return the configuration in a text, but omit the keys that have problems.
+    """Return the configuration in the YAML text of a configuration file, without the keys that have problems.
 
-    The function calls ``drop`` with each problem.
+    Args:
+        text: Content of the configuration file.
+        struct: The class ``PluginConfig``. The result is an instance of it.
+        drop: Function that the reader calls with the message of each problem.
     """
     try:
         root = _root(text, struct)
@@ -179,8 +187,8 @@ def _config(top: Value, struct: type[_Config]) -> _Config:
     members = top.items()
     if "kind" in members:
         raise Refused(
-            "text must not be a whole Kubernetes object, which the plugin would ignore. Pass the text of one key of "
-            "its data",
+            "text must not be a whole Kubernetes object, which the device plugin would ignore. Pass the text of one "
+            "key of its data",
             top.node,
             "",
         )
@@ -198,9 +206,10 @@ def _config(top: Value, struct: type[_Config]) -> _Config:
 
 @cache
 def _homes(struct: type) -> Mapping[str, str]:
-    """Return the section of each key of the configuration file, by key, for messages about keys in a wrong section.
+    """Return the section to which each key of the configuration file belongs, for messages about misplaced keys.
 
-    If a section and its subsection have the same key, the result contains the outer section.
+    For example, the section of ``passDeviceSpecs`` is ``flags.plugin``. If a section and its subsection have the
+    same key, the result contains the outer section.
     """
     return {**_HOMES, **dict(reversed([*_keys(struct, "")]))}
 
@@ -220,7 +229,7 @@ def _span(value: Value) -> Any:
         raise value.must_be("a duration like '60s'")
     if not isinstance(text, str):
         raise value.refuse(
-            f"{value.path} must have a unit: the plugin reads {value.shown} as nanoseconds. Write "
+            f"{value.path} must have a unit: the device plugin reads {value.shown} as nanoseconds. Write "
             f"'{value.shown}s' for seconds"
         )
     return text if text == "infinite" else value.at(lambda: durations.from_go_duration(value.path, text))
@@ -241,8 +250,8 @@ def _sharing(value: Value) -> Sharing:
     given = [key for key in members if not (key == "mps" and members[key].is_null)]
     if len(given) > 1:
         raise members["timeSlicing"].refuse(
-            "sharing must contain only one of timeSlicing and mps: with both, the plugin silently uses mps. Delete one "
-            "of them"
+            "sharing must contain only one of timeSlicing and mps: with both, the device plugin silently uses mps. "
+            "Delete one of them"
         )
     return _replicated(members[given[0]], _STRATEGIES[given[0]]) if given else Sharing.none()
 
@@ -254,14 +263,14 @@ def _replicated(value: Value, strategy: Any) -> Sharing:
     if not entries:
         where = (value if value.is_null else value.items().get("resources")) or value
         raise where.refuse(
-            f"{value.path}.resources must name a resource. Otherwise, the plugin does not start", culprit=value
+            f"{value.path}.resources must name a resource. Otherwise, the device plugin does not start", culprit=value
         )
     resources: dict[str, int] = {}
     for entry in entries:
         name, replicas = _resource(entry)
         if name in resources:
             raise entry.refuse(
-                f"{entry.path}.name {name!r} must be unique: the plugin would use the larger number of replicas"
+                f"{entry.path}.name {name!r} must be unique: the device plugin would use the larger number of replicas"
             )
         resources[name] = replicas
         entry.at(partial(Sharing, strategy=strategy, resources={name: replicas}))
@@ -292,7 +301,7 @@ def _resource(entry: Value) -> tuple[str, int]:
 
 
 class _PluginFile(PluginYaml):
-    """The rules by which the library reads the configuration file of the plugin and rejects mistakes in it."""
+    """The rules by which the library checks the keys and values in a configuration file of the device plugin."""
 
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {
         timedelta: _span,
@@ -304,13 +313,13 @@ class _PluginFile(PluginYaml):
         self._struct = struct
 
     def unknown(self, key: str, where: str, keys: Sequence[str]) -> str:
-        """Return the message about an unknown key of the plugin's configuration file.
+        """Return the message about an unknown key in a configuration file of the device plugin.
 
-        The message suggests the correct spelling or the correct section, or states that there is no such key.
+        The message suggests the correct spelling or the correct section. Otherwise, it lists the keys of the section.
 
         Args:
             key: Unknown key.
-            where: Name of the section that contains the key.
+            where: Name of the section that contains the key, such as ``flags.plugin``.
             keys: Keys that this section can have.
         """
         same = [right for right in keys if right.casefold() == key.casefold()]

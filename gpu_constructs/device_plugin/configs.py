@@ -1,4 +1,4 @@
-"""``Configs``, several configurations of the device plugin in one cluster. A node label selects one for each node."""
+"""`Configs`: several configurations of the device plugin in one cluster. A node label selects one for each node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from gpu_constructs.kube import fields
 from gpu_constructs.records import dataclass, field, regex
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
-"""Node label whose value is the name of the configuration for the node. The administrator of the cluster sets it."""
+"""Key of the node label whose value is the name of the configuration for the node. The cluster administrator sets it.
+"""
 
 FallbackStrategy = Literal["named", "single", "empty"]
 Use = Literal["mig", "mps", "volume-mounts", "cdi", "pass-device-specs", "imex"]
@@ -24,7 +25,7 @@ _NAME_OF_LABEL = regex(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 
 
 def object_suffix(name: str) -> str:
-    """Return the name of a configuration, changed so that it is valid in the names of Kubernetes objects."""
+    """Return the name of a configuration in a form that is valid in object names, such as ``a-100`` for ``A_100``."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -44,25 +45,28 @@ def _names(field: str, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Configs(fields.Options):
-    """Named configurations, which the node label ``nvidia.com/device-plugin.config`` selects.
+    """Named configurations of the device plugin. The node label ``nvidia.com/device-plugin.config`` selects one.
 
-    Create it with ``Configs.named(...)``, ``Configs.managed(...)`` or ``Configs.external(...)``.
+    Create an instance with ``Configs.named(...)``, ``Configs.managed(...)`` or ``Configs.external(...)``.
 
     Attributes:
         delivery: Method by which nodes get their configuration. ``daemonsets`` creates one DaemonSet for each
-            configuration. ``config-manager`` creates one DaemonSet, whose pods read the label of their node.
-            ``external`` is the same with an existing ConfigMap.
+            configuration. ``config-manager`` creates one DaemonSet, in whose pods NVIDIA's config-manager reads the
+            label of the node. ``external`` is like ``config-manager``, but with an existing ConfigMap.
         configs: Configurations by name. Empty for ``external``.
-        default: Name of the configuration for nodes without the label.
-        config_map: Name of the external ConfigMap.
+        default: Name of the configuration for nodes without the label. None is valid only for ``external``.
+        config_map: Name of the existing ConfigMap for ``external``.
         fallback_strategies: Methods by which config-manager selects a configuration for nodes without the label. They
-            apply only to an external ConfigMap that has no ``default``.
-        flags: Settings that override the files of an external ConfigMap. The pods get them as environment variables.
-        may_use: Features that the files of an external ConfigMap can enable. The pods get the rights for them.
+            apply only to ``external``, and only if ``default`` is None.
+        flags: Settings that override the configuration files in the existing ConfigMap. The pods get these settings as
+            environment variables.
+        may_use: Features that the configuration files in the existing ConfigMap can enable, such as ``mig``. The pods
+            get the rights that these features need.
 
     Raises:
-        GpuConstructsError: A name is not valid as a label value or as a key of a ConfigMap, the default is not one of
-            the names, or there are several configurations but no default.
+        GpuConstructsError: If a name is not valid as a label value or as a key of a ConfigMap, or if an attribute does
+            not fit ``delivery``. For ``external``, also raised if both ``default`` and ``fallback_strategies`` are
+            empty. For ``daemonsets`` and ``config-manager``, also raised if ``default`` is not a key of ``configs``.
     """
 
     _NAME: ClassVar[str] = "configs"
@@ -119,7 +123,7 @@ class Configs(fields.Options):
             )
         yield (
             self.default is None,
-            f"configs.default must have a value for the nodes without the label {NODE_LABEL}. "
+            f"configs.default must have a value for nodes on which the label {NODE_LABEL} is not set. "
             f"Use one of {', '.join(map(repr, names))}",
         )
         fields.one_of("configs.default", self.default, names)
@@ -130,15 +134,16 @@ class Configs(fields.Options):
         """Create configurations that each have their own DaemonSets.
 
         The DaemonSets run on the nodes whose label ``nvidia.com/device-plugin.config`` is the name of the
-        configuration.
+        configuration. The DaemonSets of the default configuration also run on all nodes without the label, and on nodes
+        whose label contains an unknown name.
 
-        The default also applies to nodes without the label and nodes with an unknown name. No pod needs access to the
-        Kubernetes API, and the file of a pod does not change while it runs. A change of a configuration restarts only
-        the pods of this configuration.
+        Unlike with ``Configs.managed``, the pods do not read node labels from the API server, and the configuration
+        file of a pod does not change while the pod runs. A change of a configuration restarts only the pods of this
+        configuration.
 
         Args:
             configs: Configurations by name.
-            default: Name of the configuration for all other nodes.
+            default: Name of the default configuration.
         """
         return cls(delivery="daemonsets", configs=configs, default=default)
 
@@ -150,19 +155,20 @@ class Configs(fields.Options):
         *,
         default: str,
     ) -> Configs:
-        """Create configurations from which NVIDIA's config-manager selects one in each pod.
+        """Create configurations from which NVIDIA's config-manager selects one in each pod, as in NVIDIA's Helm chart.
 
-        The Helm chart of NVIDIA works in the same way.
+        Prefer ``Configs.named``, because config-manager has a race condition. In each pod, an init container first
+        selects the default configuration. A sidecar later selects the correct configuration and sends a signal to
+        the device plugin (NVIDIA/k8s-device-plugin#1645).
 
-        The pods can read all nodes of the cluster, and have the rights that any of the configurations needs.
-        config-manager has a race condition. Its init container always selects the default, and its sidecar later
-        selects the correct file and sends a signal (NVIDIA/k8s-device-plugin#1645). Use ``Configs.named`` instead,
-        unless a change of a node label must not replace pods.
+        After a change of the node label, the pods keep running and read another configuration. The pods can read all
+        nodes of the cluster, and have the rights that the configurations together need.
 
         Args:
             configs: Configurations by name.
-            default: Name of the configuration for nodes without the label. If the label of a node has an unknown name,
-                the plugin also uses the default. Its pod is then never ready, because the sidecar always fails.
+            default: Name of the configuration for nodes without the label. If the label of a node contains an unknown
+                name, the device plugin on this node also uses the default configuration. The pod is then never ready,
+                because the sidecar always fails.
         """
         return cls(delivery="config-manager", configs=configs, default=default)
 
@@ -179,15 +185,18 @@ class Configs(fields.Options):
     ) -> Configs:
         """Use an existing ConfigMap, from which NVIDIA's config-manager selects a configuration in each pod.
 
-        The library does not check the files. A change of a file has an effect only after the pods restart.
+        The library does not check the configuration files in the ConfigMap. A change of such a file has an effect only
+        after the pods restart.
 
         Args:
             config_map: Name of the ConfigMap. Each key is the name of a configuration.
-            default: Key of the configuration for nodes without the label. If None, ``fallback_strategies`` decide.
+            default: Key of the configuration for nodes without the label. If None, config-manager uses
+                ``fallback_strategies``.
             fallback_strategies: Methods to select a configuration for nodes without the label, in the order in which
-                config-manager tries them: ``named`` (the key ``default``), ``single`` (the only key) or ``empty``.
-            flags: Settings that override the files on all nodes.
-            may_use: Features that the files can enable: ``mig``, ``mps``, ``volume-mounts``, ``cdi``,
+                config-manager tries them: ``named`` (the key ``default``), ``single`` (the only key) or ``empty`` (an
+                empty configuration).
+            flags: Settings that override the configuration files on all nodes.
+            may_use: Features that the configuration files can enable: ``mig``, ``mps``, ``volume-mounts``, ``cdi``,
                 ``pass-device-specs`` and ``imex``. The pods get the rights that these features need. By default, the
                 pods get no such rights. With ``cdi``, also set ``flags.nvidia_driver_root``, which the pods then mount.
         """
@@ -202,17 +211,19 @@ class Configs(fields.Options):
 
 
 def plugin_configs(configs: Configs) -> list[PluginConfig]:
-    """Return all configurations that the library knows.
+    """Return the configurations in ``configs``.
 
-    For an external ConfigMap, the result is one configuration with its ``flags``.
+    For an external ConfigMap, whose files the library cannot read, return one configuration with ``configs.flags``.
     """
     return list(configs.configs.values()) or [PluginConfig(flags=configs.flags)]
 
 
 def advertised_resources(configs: Configs) -> dict[str, Sharing]:
-    """Return a dict from each extended resource that nodes advertise to how pods share it.
+    """Return the ``Sharing`` of each extended resource that nodes can advertise, by resource name.
 
-    If two configurations share a resource differently, the result contains the sharing that rejects fewer requests.
+    For example, the key ``nvidia.com/gpu.shared`` has the value ``Sharing.time_slicing(...)``. If two configurations
+    advertise a resource with different sharing, the result prefers a ``Sharing`` that accepts requests for several
+    units.
     """
     offered: dict[str, Sharing] = {}
     for config in plugin_configs(configs):
@@ -235,14 +246,14 @@ def advertised_resources(configs: Configs) -> dict[str, Sharing]:
 def gpu_offers(
     configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]], release: DevicePluginRelease
 ) -> tuple[GpuOffer, ...]:
-    """Return one ``GpuOffer`` for each configuration of the plugin that the library knows.
+    """Return one ``GpuOffer`` for each configuration of the device plugin.
 
-    A ``GpuOffer`` describes how nodes advertise their GPUs. The library does not know the files of an external
-    ConfigMap.
+    A ``GpuOffer`` describes how nodes with this configuration advertise their GPUs. For an external ConfigMap, the
+    result is empty.
 
     Args:
-        configs: Configurations of the plugin.
-        pod_specs: Pod specs of the plugin, by name of the configuration.
+        configs: Configurations of the device plugin.
+        pod_specs: Pod specs of the device plugin, by name of the configuration.
         release: Release of the device plugin.
     """
     return tuple(
@@ -259,9 +270,11 @@ def gpu_offers(
 
 
 def plugin_pods(configs: Configs, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the pod specs of the plugin, by name of the configuration.
+    """Return the pod spec of the device plugin for each configuration, by name of the configuration.
 
-    ``manifests`` contains the objects of the chart by construct ID.
+    Args:
+        configs: Configurations of the device plugin.
+        manifests: Objects of the ``DevicePluginChart`` by construct path.
     """
     served_by = {
         name: manifests.get(f"daemonset-{object_suffix(name)}", manifests["Default"]) for name in configs.configs

@@ -1,7 +1,7 @@
-"""The configuration that a set of pods reads, and the rights and mounts that the pods need for it.
+"""`Delivery`: the configuration that pods of the device plugin read, and the rights and mounts that the pods need.
 
-A set consists of the pods of the device plugin, of GPU Feature Discovery and of the MPS control daemon. If each
-configuration has its own DaemonSets, there is one set, and so one ``Delivery``, for each configuration.
+With ``Configs.named``, each configuration has its own DaemonSets and its own ``Delivery``. Otherwise, one ``Delivery``
+contains all configurations.
 """
 
 from __future__ import annotations
@@ -26,24 +26,29 @@ DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """The configuration of one DaemonSet for each program, and the rights and mounts that its pods need.
+    """The configuration files that the pods of some DaemonSets read, and the rights and mounts that these pods need.
+
+    The pods are those of the device plugin, GPU Feature Discovery and the MPS control daemon. With ``Configs.named``,
+    there is one ``Delivery`` for each configuration, otherwise one for all configurations.
 
     Attributes:
-        config_map: Name of the ConfigMap with the file or files.
-        data: Content of the ConfigMap. None if the user creates it.
-        env: Environment variables with the settings that no file contains, by name.
-        uses: Features that the configuration can use: ``mig``, ``mps``, ``volume-mounts``, ``cdi`` (and ``cdi-cri``),
-            ``pass-device-specs``, ``imex``.
-        nvidia_driver_root: Path on the node that the plugin mounts. None: no mount.
-        container_driver_root: Mount path of the driver root in the container.
+        config_map: Name of the ConfigMap with the configuration files.
+        data: Content of the ConfigMap. None if the user creates the ConfigMap.
+        env: Environment variables by name, for settings that are not in the configuration files.
+        uses: Features that the configuration files enable or can enable: ``mig``, ``mps``, ``volume-mounts``, ``cdi``,
+            ``cdi-cri``, ``pass-device-specs`` and ``imex``. With ``cdi-cri``, the set also contains ``cdi``.
+        nvidia_driver_root: Root directory of the NVIDIA driver on the node, which the device plugin mounts. None: no
+            mount.
+        container_driver_root: Path in the container at which the device plugin mounts ``nvidia_driver_root``.
         mps_root: Directory of the MPS control daemon on the node.
-        suffix: Suffix of the names of the objects and of their selector labels; empty for the default configuration.
-        labels: Label of the pods with the name of their configuration; empty if there is only one configuration.
-        config_manager: Environment variables of config-manager, which selects one of several files; None if there is
-            only one file.
+        suffix: Suffix of the object names and of the component label, such as ``-a100``; empty for the default
+            configuration.
+        labels: Label of the pods with the name of the configuration; empty if there is only one configuration.
+        config_manager: Environment variables by name for config-manager, which selects one of several configuration
+            files. None without config-manager.
         node_expressions: Expressions on node labels that select the nodes of the configuration.
-        rivals: Suffixes of other configurations, whose pods can still run on a node after a change of its label; empty
-            if there is only one configuration.
+        rivals: Suffixes of the other configurations. Their pods can still run on a node after a change of the node
+            label. Empty if there is only one configuration.
     """
 
     config_map: str
@@ -61,9 +66,9 @@ class Delivery:
 
     @property
     def checksum(self) -> dict[str, str]:
-        """Annotations of the pods with checksums of the files, so that a change of a file restarts the pods.
+        """Pod annotations with checksums of the configuration files, so that a change of such a file restarts the pods.
 
-        The result is empty if the user creates the ConfigMap.
+        Empty if the user creates the ConfigMap.
         """
         if self.data is None:
             return {}
@@ -73,20 +78,28 @@ class Delivery:
         return {f"{object_suffix(name)}.{CHECKSUM}": sha256(text) for name, text in self.data.items()}
 
     def manifest(self, metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the ConfigMap with the configuration files of the plugin. Return None if the user creates it."""
+        """Return the ConfigMap with the configuration files. Return None if the user creates the ConfigMap.
+
+        Args:
+            metadata: Metadata of the ConfigMap. The method sets the name to ``self.config_map``.
+        """
         return None if self.data is None else config_map({**metadata, "name": self.config_map}, dict(self.data))
 
     def variables(self, *sections: type[Any], besides: Collection[str] = ()) -> dict[str, str]:
-        """Return the environment variables in ``env`` that a program reads.
+        """Return those environment variables in ``env`` that one component reads.
 
-        The result contains the variables of the option classes in ``sections``, and the variables that ``besides``
-        names.
+        Args:
+            sections: Classes whose settings the component reads, such as ``GfdFlags`` for GPU Feature Discovery.
+            besides: Names of variables that the component also reads, but that belong to no setting in ``sections``.
         """
         read = {key.metadata.get("env") for one in sections for key in dataclasses.fields(one)} | set(besides)
         return {name: value for name, value in self.env.items() if name in read}
 
     def volumes(self) -> list[dict[str, Any]]:
-        """Return the pod volumes that contain the configuration file or files."""
+        """Return the pod volumes for the configuration files.
+
+        With config-manager, there is a second volume, for the configuration file that config-manager selects.
+        """
         files = {"name": "config" if self.config_manager is None else "available-configs"}
         volumes: list[dict[str, Any]] = [{**files, "configMap": {"name": self.config_map}}]
         if self.config_manager is not None:
@@ -97,7 +110,7 @@ class Delivery:
         """Return the volume mounts of a container that reads the configuration file.
 
         Args:
-            writes: Whether the container also writes the file, as config-manager does.
+            writes: Whether the container also writes the configuration file, as config-manager does.
         """
         # The file of config-manager is a link into the directory of all files, so containers mount both.
         mounts: list[dict[str, Any]] = [
@@ -109,13 +122,19 @@ class Delivery:
 
 
 def deliveries(configs: Configs, *, name: str, platform: Platform, defaults: Flags) -> list[Delivery]:
-    """Return one ``Delivery`` for each configuration that has its own pods.
+    """Return one ``Delivery`` for each configuration of ``Configs.named``, the default configuration first.
 
-    The first belongs to the default configuration.
+    With config-manager, return one ``Delivery`` for all configurations together.
+
+    Args:
+        configs: Configurations of the device plugin.
+        name: Prefix of the names of all objects.
+        platform: Platform of the nodes.
+        defaults: Values of flags that a configuration does not set.
 
     Raises:
-        GpuConstructsError: The configuration uses a CDI strategy but the platform does not support CDI, or one pod
-            cannot support several of the configurations.
+        GpuConstructsError: The platform does not support a device list strategy, or configurations for the same pods
+            set different values for a path, such as ``nvidia_driver_root``.
     """
     if configs.delivery != "daemonsets":
         return [_by_config_manager(configs, name, platform, defaults)]
@@ -179,7 +198,11 @@ def _config_manager(configs: Configs) -> dict[str, str]:
 
 
 def uses_of(config: PluginConfig) -> frozenset[str]:
-    """Return the names of a configuration's features that need rights, mounts or pods, such as ``mig`` and ``mps``."""
+    """Return the enabled features of a configuration that need additional rights, mounts or pods.
+
+    The names of these features are ``mig``, ``mps``, ``imex``, ``pass-device-specs``, ``volume-mounts``, ``cdi`` and
+    ``cdi-cri``.
+    """
     used = {
         "mig": config.mig_strategy != "none",
         "mps": config.sharing.strategy == "mps",
@@ -195,9 +218,12 @@ def _uses_of(strategies: Collection[str]) -> frozenset[str]:
 
 
 def with_setting(struct: Any, setting: str, value: Any) -> Any:
-    """Return a copy of an options object in which one attribute has another value.
+    """Return a copy of a dataclass instance in which one attribute has another value.
 
-    ``setting`` is the name of the attribute, or a dotted path such as ``plugin.device_list_strategy``.
+    Args:
+        struct: Instance to copy, for example a ``PluginConfig``.
+        setting: Name of the attribute, or a dotted path such as ``flags.plugin.device_list_strategy``.
+        value: New value of the attribute.
     """
     member, _, rest = setting.partition(".")
     own = with_setting(getattr(struct, member), rest, value) if rest else value
@@ -205,10 +231,13 @@ def with_setting(struct: Any, setting: str, value: Any) -> Any:
 
 
 def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginConfig], dict[str, str]]:
-    """Apply default settings to configurations. Return a pair: the changed configurations, and environment variables.
+    """Apply default values of flags to configurations.
 
-    An environment variable overrides all configuration files. So a default becomes a variable only if no configuration
-    has the setting. Otherwise, the function adds the default to each configuration without the setting.
+    If no configuration sets a flag, its default value becomes an environment variable of the pods. If only some
+    configurations set the flag, the function adds the default value to the configurations that do not.
+
+    Returns:
+        A pair: the configurations with the added default values, and the environment variables by name.
     """
     env: dict[str, str] = {}
     for setting in ("device_discovery_strategy", "fail_on_init_error", "plugin.device_list_strategy"):
@@ -226,9 +255,9 @@ def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginCo
 
 
 def _variables(flags: Flags) -> dict[str, str]:
-    """Return a dict of environment variables that set the given flags.
+    """Return environment variables for the given flags, for example ``{"MIG_STRATEGY": "mixed"}``.
 
-    The variables override the configuration file.
+    In the pods, the variables override the configuration file.
     """
     document = PluginConfig(flags=flags).document().get("flags", {})
     sections = ((Flags, document), (PluginFlags, document.get("plugin", {})), (GfdFlags, document.get("gfd", {})))
@@ -255,20 +284,20 @@ def _needs(
     defaults: Flags,
     may_use: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    """Return what the pods need to run with their configuration files, such as rights and mounts.
-
-    The keys of the result are arguments of ``Delivery``.
+    """Return keyword arguments of ``Delivery``: the features, environment variables and paths that the pods need.
 
     Args:
-        flags: Flags in the configuration files.
-        uses: Features that the configuration files enable, or that a node label can enable.
-        env: Environment variables with the settings that no file contains.
+        flags: Flags of each configuration file.
+        uses: Features that the configuration files enable or can enable.
+        env: Environment variables by name, for settings that are not in the configuration files.
         platform: Platform of the nodes.
-        defaults: Default settings of the chart.
-        may_use: Features that the files of an external ConfigMap can enable.
+        defaults: Values of flags that a configuration does not set.
+        may_use: Features in ``uses`` that the files of an external ConfigMap can enable. The library cannot read these
+            files.
 
     Raises:
-        GpuConstructsError: The platform does not support a feature, or the files of one pod set different paths.
+        GpuConstructsError: The platform does not support a feature, or configuration files for the same pods set
+            different values for a path, such as ``nvidia_driver_root``.
     """
     strategies = env.get("DEVICE_LIST_STRATEGY", "").split(",")
     uses = uses | _uses_of(strategies)
@@ -295,16 +324,17 @@ def _needs(
 def _impossible(
     flags: Sequence[Flags], uses: frozenset[str], strategies: Sequence[str], platform: Platform, may_use: frozenset[str]
 ) -> Iterable[fields.Conflict]:
-    """Return a pair for each known conflict between features and the platform: a bool and an error message.
+    """Return a pair for each feature that some platforms do not support: a bool, and an error message.
 
-    The bool is True if the conflict exists.
+    The bool is True if the pods use the feature and the platform does not support it.
 
     Args:
-        flags: Flags in the configuration files, for the messages.
-        uses: Features that the files enable or can enable.
-        strategies: Device list strategies of the configuration, for the messages.
+        flags: Flags of each configuration file, for the messages.
+        uses: Features that the configuration files enable or can enable.
+        strategies: Device list strategies from environment variables, for the messages.
         platform: Platform of the nodes.
-        may_use: Features that the files of an external ConfigMap can enable.
+        may_use: Features in ``uses`` that the files of an external ConfigMap can enable. The library cannot read these
+            files.
     """
     return [
         (
@@ -332,16 +362,16 @@ def _cdi(flags: Sequence[Flags], strategies: Sequence[str]) -> str:
 
 
 def _agreed(member: str, flags: Sequence[Flags]) -> Any:
-    """Return the path in a setting that must be the same in all configuration files of a pod.
+    """Return the path that all configuration files of a pod set, such as the driver root. Return None if none sets it.
 
-    The pod mounts the path only once.
+    The pod mounts the path only once, so the configuration files must set the same path.
 
     Args:
         member: Name of the setting in ``flags``, such as ``nvidia_driver_root``.
         flags: Flags of each configuration file.
 
     Raises:
-        GpuConstructsError: The files set different paths.
+        GpuConstructsError: The configuration files set different paths.
     """
     different = list(dict.fromkeys(map(attrgetter(member), flags)))
     message = (

@@ -1,7 +1,6 @@
-"""The checks of the options of a device plugin installation, and the objects that it emits.
+"""Checks of the options of a `DevicePluginChart`, and its manifests.
 
-The module also describes the effects of the installation on the cluster, such as node labels, for the checks of other
-constructs.
+The module also lists the node labels and extended resources that the chart publishes, for the checks of ``synth``.
 """
 
 from __future__ import annotations
@@ -38,11 +37,12 @@ _HOMES = {"device_list_strategy": "flags.plugin.device_list_strategy", "sharing"
 
 
 def configs_of(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any]) -> Configs:
-    """Return the configurations of the plugin that the keywords of ``DevicePluginChart`` describe.
+    """Return the configurations of the device plugin that the keywords of ``DevicePluginChart`` describe.
 
     Args:
         given: Value of the keyword ``config``.
-        shorthand: Values of the keywords that set parts of a configuration, such as ``sharing`` and ``mig_strategy``.
+        shorthand: Values of the keywords that set parts of a configuration, by keyword, such as ``sharing`` and
+            ``mig_strategy``. None for a keyword that the user does not set.
 
     Raises:
         GpuConstructsError: The user sets both ``config`` and one of the keywords in ``shorthand``.
@@ -63,11 +63,12 @@ def configs_of(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any
 
 
 def defaults_of(shorthand: Mapping[str, Any], platform: Platform, mps_root: str) -> Flags:
-    """Return the default settings of the flags that a configuration does not set.
+    """Return the default values of flags. They apply to each configuration that does not set the flag.
 
     Args:
-        shorthand: Values of the keywords that set parts of a configuration, such as ``sharing`` and ``mig_strategy``.
-        platform: Platform of the nodes.
+        shorthand: Values of keywords of ``DevicePluginChart``, such as ``fail_on_init_error``, by keyword.
+        platform: Platform of the nodes. It determines the strategies for device lists and device discovery if
+            ``shorthand`` contains None for them.
         mps_root: Directory of the MPS control daemon on the node.
 
     Raises:
@@ -85,16 +86,21 @@ def defaults_of(shorthand: Mapping[str, Any], platform: Platform, mps_root: str)
 
 
 def chosen(given: Any, struct: Any) -> Any:
-    """Return the options of a component for the value of its keyword: options, True or False.
+    """Return the options of a component, or None if the chart does not install the component.
 
-    For True, the result is an instance of ``struct`` with default options. For False, it is None, because the chart
-    does not install the component.
+    Args:
+        given: Value of the keyword of ``DevicePluginChart`` for the component: an instance of ``struct``, True for the
+            default options, or False.
+        struct: Class of the options, such as ``GpuFeatureDiscovery``.
     """
     return struct() if given is True else given if isinstance(given, struct) else None
 
 
 def discovered_by(given: object) -> DiscoveredBy:
-    """Return who installs Node Feature Discovery: this chart (``chart``), another one (``external``), or ``none``.
+    """Return the installer of Node Feature Discovery: ``chart``, ``external`` or ``none``.
+
+    ``chart`` means the ``DevicePluginChart``, ``external`` another installation in the cluster, and ``none`` that Node
+    Feature Discovery does not run.
 
     Args:
         given: Value of the keyword ``node_feature_discovery``.
@@ -103,10 +109,10 @@ def discovered_by(given: object) -> DiscoveredBy:
 
 
 def check(given: Installation) -> None:
-    """Raise if options contradict each other, and warn about options that have a known disadvantage.
+    """Check the options of a ``DevicePluginChart``. Warn about risky options, such as ``Configs.managed``.
 
     Raises:
-        GpuConstructsError: Two options contradict each other.
+        GpuConstructsError: An option is invalid, or two options contradict each other.
     """
     fields.label_value("id", given.id)
     fields.dns_subdomain("name", given.name)
@@ -114,7 +120,8 @@ def check(given: Installation) -> None:
     fields.refuse_first(_conflicts(given))
     if given.plugin is None and given.labeler is None:
         warn(
-            f"{given.id}: device_plugin and gpu_feature_discovery are both False, so the chart has no program for GPUs"
+            f"{given.id}: device_plugin and gpu_feature_discovery are both False, so the chart installs nothing for "
+            "GPUs"
         )
     if given.plugin is not None:
         given.plugin.check_release(given.release)
@@ -128,9 +135,9 @@ def check(given: Installation) -> None:
     )
     if given.configs.delivery != "daemonsets":
         warn(
-            f"{given.id}: config-manager first selects the default configuration and corrects it later with a signal. "
-            "A node may advertise no GPU until its plugin pod restarts (NVIDIA/k8s-device-plugin#1645). Use "
-            "Configs.named, which has no such race"
+            f"{given.id}: config-manager first selects the default configuration and later makes the plugin load "
+            "the right one. A node may advertise no GPU until its plugin pod restarts (NVIDIA/k8s-device-plugin#1645). "
+            "Use Configs.named, which has no such race"
         )
         if given.release.config_manager_needs_label:
             warn(
@@ -144,10 +151,17 @@ def check(given: Installation) -> None:
 def check_programs(
     configs: Configs, defaults: Flags, *, release: versions.DevicePluginRelease, has_plugin: bool, has_labeler: bool
 ) -> None:
-    """Raise unless the installed programs support the configurations.
+    """Raise if an installed component does not support a setting of the configurations.
+
+    Args:
+        configs: Configurations of the device plugin.
+        defaults: Values of flags that a configuration does not set.
+        release: Release of the device plugin.
+        has_plugin: Whether the chart installs the device plugin.
+        has_labeler: Whether the chart installs GPU Feature Discovery.
 
     Raises:
-        GpuConstructsError: A setting needs a later release, or an installed program would reject or ignore it.
+        GpuConstructsError: A setting needs a later release, or an installed component would reject or ignore it.
     """
     for config in plugin_configs(configs):
         config.check_release(release)
@@ -184,7 +198,13 @@ def _conflicts(given: Installation) -> Iterable[fields.Conflict]:
 
 
 def warn_of_mps(configs: Configs, *, id: str, platform: Platform) -> None:
-    """Warn if a configuration uses MPS on a platform on which, according to users, MPS does not start."""
+    """Warn if a configuration can use MPS on a platform for which users report that MPS does not start.
+
+    Args:
+        configs: Configurations of the device plugin.
+        id: ID of the construct, for the warning.
+        platform: Platform of the nodes.
+    """
     shared_by = {config.sharing.strategy for config in plugin_configs(configs)}
     if "mps" in shared_by | set(configs.may_use) and platform.mps_is_doubtful:
         warn(
@@ -218,7 +238,7 @@ def _of_the_plugin(flags: Flags, defaults: Flags) -> Iterable[fields.Conflict]:
         (
             flags.mps_root not in (None, defaults.mps_root) and defaults.mps_root != DEFAULT_MPS_ROOT,
             f"mps_control_daemon.root must equal flags.mps_root of the configuration ({flags.mps_root!r}), got "
-            f"{defaults.mps_root!r}. Set only one of the two",
+            f"{defaults.mps_root!r}. Set only one of these options",
         ),
     ]
 
@@ -244,10 +264,10 @@ def _of_gpu_feature_discovery(flags: Flags) -> Iterable[fields.Conflict]:
 
 
 def manifests_of(given: Installation) -> Manifests:
-    """Return the manifests of an installation by construct path, except namespaces and the RuntimeClass.
+    """Return the manifests of a ``DevicePluginChart`` by construct path, except Namespaces and the RuntimeClass.
 
     Raises:
-        GpuConstructsError: An option contradicts the others.
+        GpuConstructsError: Two options contradict each other, or a name is too long.
     """
     served = deliveries(given.configs, name=given.name, platform=given.platform, defaults=given.defaults)
     given.affinity()
@@ -268,17 +288,18 @@ def manifests_of(given: Installation) -> Manifests:
 
 
 def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
-    """Raise if a name is too long for a label of pods, or if two objects have the same name.
+    """Raise if the name of an object is too long, or if two objects have the same name.
 
     Raises:
-        GpuConstructsError: The name of a DaemonSet or Deployment is longer than a label value can be, or a
-            configuration has the same name as the suffix of a program.
+        GpuConstructsError: The name of a DaemonSet or Deployment is longer than a label value can be. Or two objects
+            have the same name, because a configuration has the name of a component, such as ``mps-control-daemon``.
     """
     made = [(m["kind"], m["metadata"].get("namespace"), m["metadata"]["name"]) for m in manifests]
     fields.refuse_first(
         (
             made.count((kind, namespace, name)) > 1,
-            f"configs must not have the name of a program: {kind} {name!r} would exist twice. Rename the configuration",
+            f"configs must not have the name of a component: {kind} {name!r} would exist twice. Rename the "
+            "configuration",
         )
         for kind, namespace, name in made
     )
@@ -294,20 +315,21 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _longest_name(manifest: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of an object, and the longest text among the object's name and label values."""
+    """Return the kind of an object, and the longest text among its name and its label values."""
     metadata = manifest["metadata"]
     return manifest["kind"], max([metadata["name"], *metadata.get("labels", {}).values()], key=len)
 
 
 def provided(given: Installation, manifests: Manifests, made: Collection[tuple[str, str, str, str]]) -> Provided:
-    """Return the effects of the installation on the cluster, such as node labels and extended resources.
+    """Return the effects of a ``DevicePluginChart`` on the cluster, such as node labels and extended resources.
 
-    The checks of other constructs use them.
+    ``synth`` checks other objects of the app against these effects.
 
     Args:
-        given: Options of the installation.
-        manifests: Objects of the installation.
-        made: Objects that the chart creates besides ``manifests``: API group, kind, namespace and name of each.
+        given: Options of the ``DevicePluginChart``.
+        manifests: Objects of the chart by construct path.
+        made: API group, kind, namespace and name of each object of the chart that is not in ``manifests``, such as the
+            RuntimeClass.
     """
     has_plugin, configs = given.plugin is not None, given.configs
     installed: Mapping[Component, object] = {

@@ -21,7 +21,7 @@ from gpu_constructs.kube import fields, rbac
 from gpu_constructs.kube.container_security import container_security
 
 MPS_CAPABLE = "nvidia.com/mps.capable"
-"""Label that GPU Feature Discovery sets on nodes whose configuration shares GPUs by MPS."""
+"""Key of the label that GPU Feature Discovery sets on nodes whose configuration shares GPUs by MPS."""
 
 GFD_LABELS = (
     "nvidia.com/cuda.*",
@@ -50,18 +50,18 @@ Manifests = dict[str, dict[str, Any]]
 
 
 def gpu_manifests(given: Installation, served: Sequence[Delivery]) -> Manifests:
-    """Return the manifests of the GPU programs that the user installs, by construct path.
+    """Return the manifests of the device plugin, GPU Feature Discovery and the MPS control daemon, by construct path.
 
-    The GPU programs are the device plugin, GPU Feature Discovery and the MPS control daemon.
+    The result omits the manifests of components that the user does not install.
 
     Args:
-        given: Options of the installation.
-        served: Configurations to install, with the rights and mounts that each one needs. The first item is the default
-            configuration. If config-manager selects the configuration in the pods, there is only one item for all
-            configurations.
+        given: Options of the ``DevicePluginChart``.
+        served: Configurations of the device plugin, with the rights and mounts that each one needs. The first item is
+            the default configuration. If config-manager selects the configuration in the pods, there is only one item
+            for all configurations.
 
     Raises:
-        GpuConstructsError: An option contradicts the configuration or the release.
+        GpuConstructsError: An option contradicts the configuration or the release of the device plugin.
     """
     plugin, labeler = given.plugin, given.labeler
     metadata = given.metadata("device-plugin", name=given.name)
@@ -84,7 +84,14 @@ def gpu_manifests(given: Installation, served: Sequence[Delivery]) -> Manifests:
 
 
 def _host_path(path: str, kind: str | None, mount: str, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a pair for a path on the node: the volume source (``hostPath``), and the volume mount."""
+    """Return a pair for a path on the node: the volume source (``hostPath``), and the volume mount.
+
+    Args:
+        path: Path on the node.
+        kind: Value of ``hostPath.type``, such as ``Directory``; None for no type.
+        mount: Path in the container.
+        more: Other fields of the volume mount, such as ``readOnly``.
+    """
     return {"hostPath": {"path": path, **({"type": kind} if kind else {})}}, {"mountPath": mount, **more}
 
 
@@ -97,11 +104,11 @@ def _device_plugin(
     """Return the DaemonSet of the device plugin.
 
     Args:
-        given: Options of the installation.
+        given: Options of the ``DevicePluginChart``.
         delivery: Configuration of the pods, with the rights and mounts that it needs.
-        component: Options of the program.
-        account: Name of the ServiceAccount for config-manager; None without config-manager, because the plugin does not
-            use the API server.
+        component: Options for the pods of the device plugin.
+        account: Name of the ServiceAccount for config-manager; None without config-manager, because the device plugin
+            does not use the API server.
     """
     variables = {**delivery.variables(Flags, PluginFlags), **component.variables()}
     return daemonset(
@@ -123,7 +130,11 @@ def _device_plugin(
 
 
 def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
-    """Return the volumes of the plugin by name: the plugin directory of the kubelet, and other node paths."""
+    """Return the volumes of the device plugin by name. Each value is a pair: the volume source, and the volume mount.
+
+    The volumes are the device plugin directory of the kubelet, and other paths on the node that the configuration
+    needs. Examples are paths of CDI, and the root directory of the NVIDIA driver.
+    """
     volumes = {
         "device-plugins": _host_path(component.kubelet_device_plugins_dir, "Directory", KUBELET_DEVICE_PLUGINS),
     }
@@ -153,9 +164,13 @@ def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
 
 
 def _mps_volumes(root: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the pod volumes for pipes and shared memory of MPS, by name, as (volume source, volume mount).
+    """Return the volumes for the pipes and the shared memory of MPS, by volume name.
 
-    The plugin and the MPS control daemon mount them.
+    The device plugin and the MPS control daemon mount these volumes. Each value is a pair of the volume source and the
+    volume mount.
+
+    Args:
+        root: Directory of the MPS control daemon on the node.
     """
     return {
         "mps-root": _host_path(root, "DirectoryOrCreate", "/mps"),
@@ -165,10 +180,16 @@ def _mps_volumes(root: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def _mps_control_daemon(given: Installation, delivery: Delivery, account: str | None) -> dict[str, Any]:
-    """Return the DaemonSet of the MPS control daemon. It runs on nodes with the label ``nvidia.com/mps.capable``.
+    """Return the DaemonSet of the MPS control daemon, for nodes with the label ``nvidia.com/mps.capable=true``.
+
+    Args:
+        given: Options of the ``DevicePluginChart``.
+        delivery: Configuration of the pods, with the rights and mounts that it needs.
+        account: Name of the ServiceAccount for config-manager; None without config-manager.
 
     Raises:
-        GpuConstructsError: config-manager of this release would fail with ``host_pid=True``.
+        GpuConstructsError: The pods use config-manager and ``host_pid=True``, which do not work together before release
+            0.20.0.
     """
     release, component = given.release, given.daemon
     sees_all = delivery.config_manager is not None and component.host_pid
@@ -218,10 +239,11 @@ def _gpu_feature_discovery(
 ) -> Manifests:
     """Return the objects of GPU Feature Discovery by construct ID.
 
-    They are a ServiceAccount, a Role, a RoleBinding, and a DaemonSet for each configuration in ``served``.
+    The objects are a ServiceAccount, a Role, a RoleBinding, and a DaemonSet for each configuration in ``served``. With
+    config-manager, there are also a ClusterRole and a ClusterRoleBinding, with which the pods read the node labels.
 
-    The pods write one NodeFeature object for each node, and mount no path of the host. They have rights on NodeFeature
-    objects of their namespace only. With config-manager, they can also read nodes.
+    Each pod writes a NodeFeature object for its node, and mounts no host path. The Role applies only to the namespace
+    of the pods.
     """
     name = f"{given.name}-gpu-feature-discovery"
     metadata = given.metadata("gpu-feature-discovery", name=name)

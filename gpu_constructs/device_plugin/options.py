@@ -1,4 +1,4 @@
-"""The options of the pods of each program in the image of the device plugin."""
+"""Options for the pods of the device plugin, GPU Feature Discovery and the MPS control daemon."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def _xids(where: str, given: Xids) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Component(fields.Options):
-    """The options of the pods of one program, which override those of the chart.
+    """Pod options of one component: the device plugin, GPU Feature Discovery or the MPS control daemon.
 
     Attributes:
-        env: Environment variables to add. A variable that would silently override the configuration is an error. In
-            that case, set the option in the configuration.
+        env: Environment variables to add. The library rejects a variable that would silently override a setting of
+            ``PluginConfig``. Change the setting in ``PluginConfig`` instead.
         host_network: Whether the pods use the network of the node, for example if pod addresses are scarce.
-        node_selector: Node labels to select, besides those of the chart.
+        node_selector: Labels that a node must have, besides those of ``node_selector`` of the chart.
         resources: Requests and limits of the main container, in place of those of the chart.
         security_context: Security context of the main container, with the fields of the Kubernetes API. It replaces the
-            security context that the library derives from the other options, and must contain the same rights.
+            security context that the library derives from the configuration, and must contain the same capabilities.
 
     Raises:
-        GpuConstructsError: A variable that has a keyword or a setting in the file, an empty variable, or an unknown
-            field of the security context.
+        GpuConstructsError: If ``env`` contains a variable that the library sets or that overrides ``PluginConfig``, if
+            the value of a variable is empty, or if the security context has an unknown field.
     """
 
     env: Mapping[str, str | AnyEnvValue] = field(default_factory=dict)
@@ -112,17 +112,24 @@ class Component(fields.Options):
             )
 
     def needs_rights_for(self, uses: frozenset[str]) -> list[str]:
-        """Return the enabled features for which the main container needs additional rights, sorted by name."""
+        """Return the enabled features for which the main container needs a capability or the privileged mode.
+
+        Args:
+            uses: Features that the configuration enables.
+
+        Returns:
+            Names of features in alphabetical order, such as ``mig`` and ``volume-mounts``.
+        """
         return sorted(use for use in self._RIGHTS if use in uses or getattr(self, use, False))
 
     def rights(self, uses: frozenset[str], platform: Platform) -> Rights:
         """Return the rights (capabilities or privileged mode) that the main container needs.
 
-        To watch MIG devices, the container needs SYS_ADMIN. The container toolkit of Talos 1.12 and later grants this
-        right to privileged containers only (NVIDIA/nvidia-container-toolkit#1740).
+        To watch MIG devices, the container needs the capability SYS_ADMIN. On Talos 1.12 and later, the NVIDIA
+        Container Toolkit lets only privileged containers watch MIG devices (NVIDIA/nvidia-container-toolkit#1740).
 
         Args:
-            uses: Features that the configuration enables.
+            uses: Features that the configuration enables, such as ``mig``.
             platform: Platform of the nodes.
         """
         needed = self.needs_rights_for(uses)
@@ -133,24 +140,26 @@ class Component(fields.Options):
         )
 
     def environment(self) -> list[dict[str, Any]]:
-        """Return the environment variables of the user as they appear in a container of a manifest."""
+        """Return the environment variables in ``self.env`` as a list in the form of a manifest."""
         return environment(self.env, visible_devices_is_managed=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DevicePlugin(Component):
-    """The options of the pods of the device plugin, which override those of the chart.
+    """Options for the pods of the device plugin, besides the pod options of ``DevicePluginChart``.
 
     Attributes:
-        cdi_feature_flags: Feature flags of CDI specs, such as ``disable-nvsandboxutils``. The plugin ignores unknown
-            flags.
-        cdi_disable_hooks: OCI hooks to omit in CDI specs, such as ``enable-cuda-compat``, or ``["all"]``. It needs
-            release 0.20.0 or later.
-        dp_disable_healthchecks: XIDs (error numbers of the driver) that do not make a GPU unhealthy, or ``"all"``. The
-            plugin always ignores 13, 31, 43, 45, 68 and 109, except those in ``dp_enable_healthchecks``.
-        dp_enable_healthchecks: XIDs among these six that make a GPU unhealthy, or ``"all"`` of them.
-        kubelet_device_plugins_dir: Plugin directory of the kubelet on the node. ``/var/lib/kubelet/device-plugins`` by
-            default. k0s and MicroK8s use another directory.
+        cdi_feature_flags: Feature flags for the CDI specs that the device plugin writes, such as
+            ``disable-nvsandboxutils``. The device plugin ignores unknown flags.
+        cdi_disable_hooks: OCI hooks to omit in CDI specs, such as ``enable-cuda-compat``, or ``["all"]``. This option
+            needs release 0.20.0 of the device plugin or later.
+        dp_disable_healthchecks: XIDs (error numbers of the NVIDIA driver) that do not make a GPU unhealthy, or
+            ``"all"``. The device plugin always ignores the XIDs 13, 31, 43, 45, 68 and 109, except those in
+            ``dp_enable_healthchecks``.
+        dp_enable_healthchecks: XIDs among the six that the device plugin ignores by default. These XIDs then make a GPU
+            unhealthy. ``"all"`` selects all six.
+        kubelet_device_plugins_dir: Device plugin directory of the kubelet on the node. The default is
+            ``/var/lib/kubelet/device-plugins``. k0s and MicroK8s use another directory.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/health.go, cmd/nvidia-device-plugin/main.go
@@ -191,10 +200,10 @@ class DevicePlugin(Component):
         )
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """Raise unless a release of the plugin supports all settings.
+        """Raise if a release of the device plugin does not support an option. Warn about unknown CDI feature flags.
 
         Raises:
-            GpuConstructsError: A setting needs a later release.
+            GpuConstructsError: An option needs a later release.
         """
         late = (
             (self.cdi_disable_hooks and not release.has_cdi_disable_hooks, "cdi_disable_hooks", "0.20.0"),
@@ -220,18 +229,23 @@ class DevicePlugin(Component):
                 )
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables for settings that the configuration file does not have."""
+        """Return environment variables for the options that have no setting in the configuration file.
+
+        The result contains one variable for each such option that is not empty, for example
+        ``{"DP_DISABLE_HEALTHCHECKS": "79"}``.
+        """
         lists = {name.upper(): getattr(self, name) for name in self._LISTS}
         return {name: v if isinstance(v, str) else ",".join(map(str, v)) for name, v in lists.items() if v}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuFeatureDiscovery(Component):
-    """The options of the pods of GPU Feature Discovery, which override those of the chart.
+    """Options for the pods of GPU Feature Discovery, besides the pod options of ``DevicePluginChart``.
 
     Attributes:
-        vgpu: Whether to label vGPUs. The container is then privileged, because it must read the whole PCI configuration
-            space. With False, the program logs an error and omits the vGPU labels.
+        vgpu: Whether to publish the node labels of NVIDIA vGPUs (``nvidia.com/vgpu.*``). If True, the library
+            makes the container privileged, because GPU Feature Discovery must read the whole PCI configuration space.
+            If False, GPU Feature Discovery logs an error on nodes with vGPUs, and omits these labels.
     """
 
     vgpu: bool = False
@@ -242,15 +256,16 @@ class GpuFeatureDiscovery(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class MpsControlDaemon(Component):
-    """The options of the pods of the MPS control daemon, which override those of the chart.
+    """Options for the pods of the MPS control daemon, besides the pod options of ``DevicePluginChart``.
 
-    The pods exist only if a configuration shares GPUs by MPS. They are always privileged, because they mount memory on
-    the node and change the compute mode of the GPUs.
+    The pods exist only if a configuration shares GPUs by MPS. Their containers are always privileged, because they
+    mount a tmpfs that the node must see, and change the compute mode of the GPUs.
 
     Attributes:
-        root: Directory on the node for pipes, logs and shared memory. ``/run/nvidia/mps`` by default.
-        host_pid: Whether the pods use the process namespace of the node. True by default, as in the chart of NVIDIA.
-            The MPS server needs it to find its own process if the driver runs outside of containers.
+        root: Directory on the node for the pipes, logs and shared memory of MPS. ``/run/nvidia/mps`` by default.
+        host_pid: Whether the pods use the process namespace of the node. True by default, as in the Helm chart of
+            NVIDIA. If the NVIDIA driver runs on the node and not in a container, the MPS server needs this namespace to
+            find its own process.
     """
 
     root: str = DEFAULT_MPS_ROOT

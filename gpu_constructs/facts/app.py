@@ -1,4 +1,4 @@
-"""Data that the library derives from the manifests of an app, for the checks and the capacity plan.
+"""Data that the library derives from the manifests of the user's app, for the checks and the capacity plan.
 
 A provider is a construct that declares its effects on the cluster, such as the extended resources that it advertises. A
 slot is one unit of an extended resource.
@@ -48,11 +48,11 @@ class Ask:
     """The request of one container for one GPU resource.
 
     Attributes:
-        pod: Pod of the container.
+        pod: Pod spec that contains the container.
         container: Container in the pod spec.
         resource: Name of the extended resource, such as ``nvidia.com/gpu``.
-        amount: Requested amount as text in the manifest.
-        count: Requested amount as a number; 1 if the text in the manifest is not a positive whole number.
+        amount: Requested amount, as the manifest states it.
+        count: Requested amount, rounded down to a whole number; 1 if it is less than 1 or not a number.
     """
 
     pod: Pod
@@ -91,7 +91,7 @@ class Pod:
         return bool(self.manifest["kind"] == "DaemonSet")
 
     def lasting(self) -> list[Ask]:
-        """GPU requests of the containers that run until the pod ends, including sidecars."""
+        """Return the GPU requests of the containers that run until the pod ends, including sidecars."""
         lasting = {id(container) for container, passes in containers_in_turn(self.spec) if not passes}
         return [ask for ask in self.asks if id(ask.container) in lasting]
 
@@ -115,12 +115,12 @@ def _pods(index: int, manifest: Manifest) -> Iterator[Pod]:
 
 @dataclass(frozen=True)
 class Facts:
-    """The manifests of an app, and the data that the checks and the capacity plan derive from them.
+    """The manifests of an app, and the data that the checks and the capacity plan derive from these manifests.
 
     Attributes:
         manifests: All manifests of the app.
-        provided: Declarations of the constructs about their effects on the cluster.
-        inventory: GPU nodes of the cluster; None if the user does not declare them.
+        provided: Effects of constructs on the cluster, one ``Provided`` for each construct that declares its effects.
+        inventory: GPU nodes of the cluster; None if the user does not declare the nodes.
     """
 
     manifests: Sequence[Manifest]
@@ -133,9 +133,9 @@ class Facts:
 
     @property
     def objects(self) -> list[Manifest]:
-        """Objects of the app. Each item of a List is a separate object, and values of a wrong type are absent or empty.
+        """Objects of the app, with the workloads of its Helm releases at the end.
 
-        The workloads of Helm releases come last.
+        Each item of a List is a separate object. Values of a wrong type are absent or empty.
         """
         return self._expanded[0]
 
@@ -146,7 +146,7 @@ class Facts:
 
     @property
     def origins(self) -> list[int]:
-        """Index of the manifest in ``manifests`` that contains an object, for each object in ``objects``."""
+        """For each object in ``objects``, the index in ``manifests`` of the manifest that contains or creates it."""
         return self._expanded[1]
 
     @property
@@ -161,9 +161,9 @@ class Facts:
 
     @cached_property
     def completed_pods(self) -> list[Pod]:
-        """Pod specs of TrainJobs.
+        """Pod specs of TrainJobs (Kubeflow Trainer).
 
-        These pod specs contain only resources, because a training runtime defines the rest.
+        These pod specs contain only resources, because a TrainingRuntime defines the other fields.
         """
         found = []
         for index, job in self.of_kind(("trainer.kubeflow.org", "TrainJob")):
@@ -173,7 +173,7 @@ class Facts:
         return self._with_asks(found)
 
     def _with_asks(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Return copies of pods that have the GPU requests of their containers in the attribute ``asks``."""
+        """Add the GPU requests of the containers to the attribute ``asks`` of each pod. Return the pods."""
         made = list(pods)
         for pod in made:
             for container in containers(pod.spec):
@@ -210,7 +210,7 @@ class Facts:
 
     @cached_property
     def declared(self) -> frozenset[str]:
-        """Extended resources that device plugins outside of the app advertise, as ``External`` declares them."""
+        """GPU resources of device plugins outside of the app, as ``External(gpu_resources=...)`` declares them."""
         return frozenset(resource for offer in self.provided for resource in offer.other_gpu_resources)
 
     def is_gpu(self, resource: str) -> bool:
@@ -238,7 +238,7 @@ class Facts:
 
     @cached_property
     def limit_ranges(self) -> Mapping[str, list[tuple[int, Manifest]]]:
-        """Items of the LimitRanges, by namespace, as pairs: index of the LimitRange in ``objects``, and the item."""
+        """Pairs by namespace: index in ``objects`` of a LimitRange, and item of its ``spec.limits``."""
         found: dict[str, list[tuple[int, Manifest]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "LimitRange")):
             limits = members(at(manifest, "spec").get("limits"))
@@ -249,7 +249,7 @@ class Facts:
     def quotas(self) -> Mapping[str, list[tuple[int, str, object]]]:
         """Limits of the ResourceQuotas without scopes, by namespace.
 
-        Each limit is a tuple: index of the ResourceQuota in ``objects``, name of the resource, and amount.
+        Each limit is a tuple: index of the ResourceQuota in ``objects``, key such as ``requests.cpu``, and amount.
         """
         found: dict[str, list[tuple[int, str, object]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "ResourceQuota")):
@@ -260,12 +260,16 @@ class Facts:
 
     @cached_property
     def gpu_nodes(self) -> list[tuple[int, GpuNodes]]:
-        """Labels and taints of the nodes that the app configures, with the index of the construct in ``provided``."""
+        """Pairs: index in ``provided`` of a construct that configures nodes, and labels and taints of these nodes."""
         return [(index, offer.gpu_nodes) for index, offer in enumerate(self.provided) if offer.gpu_nodes is not None]
 
     @cached_property
     def node_labels(self) -> frozenset[str]:
-        """Node labels that the app publishes, except labels of Node Feature Discovery and of the node configuration."""
+        """Keys of the labels that constructs, NodeFeatureRules and pods of the app publish on nodes.
+
+        A final ``*`` in a key stands for any text. The set omits the labels in ``Provided.nfd_labels`` and
+        ``Provided.gpu_nodes``.
+        """
         published = {label for offer in self.provided for label in offer.node_labels}
         published.update(publishing.labels_of_rules(manifest for _, manifest in self.of_kind(*publishing.KINDS)))
         pods = [pod for pod in self.pods if not self._is_declared(pod.manifest)]
@@ -273,12 +277,12 @@ class Facts:
         return frozenset(published)
 
     def publishes(self, label: str) -> bool:
-        """Check whether the app publishes a node label, or declares that another program publishes it."""
+        """Check whether the app publishes a node label, or declares that software outside of the app publishes it."""
         return is_among(label, self.node_labels) or any(offer.publishes(label) for offer in self.provided)
 
     @cached_property
     def stated_node_labels(self) -> Mapping[str, frozenset[str]]:
-        """Labels of GPU nodes that the node configuration or the inventory states, each with its possible values."""
+        """Values of labels of GPU nodes, by label key, from constructs that configure nodes and from the inventory."""
         nodes = [gpu_nodes.labels for _, gpu_nodes in self.gpu_nodes]
         nodes += [node.labels for node in (self.inventory.nodes if self.inventory is not None else ())]
         stated: dict[str, set[str]] = defaultdict(set)
@@ -288,27 +292,27 @@ class Facts:
 
     @cached_property
     def selected_labels(self) -> frozenset[str]:
-        """Node labels that pods of the app select."""
+        """Node labels that pods of the app select by ``nodeSelector`` or a required node affinity."""
         required = (alternatives for pod in self.pods for alternatives in node_labels_required(pod.spec))
         return frozenset(chain.from_iterable(required))
 
     @cached_property
     def unpublished_labels(self) -> frozenset[str]:
-        """Labels of Node Feature Discovery that pods of the app select, and that the app does not publish."""
+        """Labels of Node Feature Discovery that pods of the app select, but that the app does not publish."""
         if all(offer.nfd_labels is None for offer in self.provided):
             return frozenset()
         return frozenset(one for one in self.selected_labels if is_of_a_source(one) and not self.publishes(one))
 
     def _is_declared(self, manifest: Manifest) -> bool:
-        """Check whether a construct of this library emits the object for Node Feature Discovery.
+        """Check whether an object may belong to the Node Feature Discovery that a construct of this library installs.
 
-        If so, a declaration of the construct contains the node labels that the pods of the object publish.
+        Such a construct already declares its node labels in ``Provided.nfd_labels``.
         """
         is_ours = labels_of(manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         return is_ours and bool(self.bringing("node-feature-discovery"))
 
     def bringing(self, component: Component) -> list[int]:
-        """Return the index in the list ``provided`` of each construct that installs a component."""
+        """Return the indices in ``provided`` of the constructs that install a component, such as ``gpu-operator``."""
         return [index for index, offer in enumerate(self.provided) if component in offer.components]
 
     @cached_property
@@ -334,14 +338,14 @@ class Facts:
         return next((one for one in orderly if one in stated), "cdi" if self._hands_out_by_cdi else seen)
 
     def runtime_class_is_injected(self, manifest: Manifest) -> bool:
-        """Check whether an admission policy in the app sets the RuntimeClass of the pods of an object."""
+        """Check whether an admission policy in the app can set the RuntimeClass of the pods of an object."""
         # A cluster-scoped object, such as a ClusterTrainingRuntime, has no namespace.
         namespace = None if manifest["kind"].startswith("Cluster") else namespace_of(manifest)
         return any(selectors.may_hold_in(one, namespace) for one in self._injections)
 
     @cached_property
     def _injections(self) -> list[selectors.Selectors]:
-        """Namespace selectors of the admission policies in the app that set the runtime class of pods."""
+        """Namespace selectors of each admission policy in the app that sets the RuntimeClass of pods."""
         bindings = [manifest for _, manifest in self.of_kind(selectors.BINDING)]
         return [
             selectors.selectors(manifest, bindings)
@@ -360,7 +364,7 @@ class Facts:
         return any(_CDI.search(str(strategy)) for strategy in strategies)
 
     def sharing_of(self, resource: str) -> tuple[int, Sharing] | None:
-        """Return the sharing setting of a resource, and the index (in ``provided``) of the construct that shares it.
+        """Return a pair: the index in ``provided`` of the construct that shares a resource, and its sharing settings.
 
         Return None if no construct shares the resource.
         """
@@ -368,7 +372,7 @@ class Facts:
 
     @cached_property
     def _shared(self) -> dict[str, tuple[int, Sharing]]:
-        """Sharing of each shared resource, as a pair: index of the construct in ``provided``, and sharing setting."""
+        """For each shared resource: index in ``provided`` of the construct that shares it, and its sharing settings."""
         shared: dict[str, tuple[int, Sharing]] = {}
         for provider, offer in enumerate(self.provided):
             for resource, sharing in offer.gpu_resources.items():
@@ -377,7 +381,7 @@ class Facts:
         return shared
 
     def is_exclusive_somewhere(self, resource: str) -> bool:
-        """Check whether a device plugin in the app advertises whole GPUs under a resource name, without sharing."""
+        """Check whether a device plugin in the app advertises the given extended resource without sharing."""
         return any(
             offer.gpu_resources[resource].strategy == "none"
             for offer in self.provided
@@ -385,9 +389,9 @@ class Facts:
         )
 
     def slots(self, resource: str) -> int | None:
-        """Return how many units of a GPU resource the nodes of the inventory advertise.
+        """Return how many slots of a resource, such as ``nvidia.com/gpu``, the nodes of the inventory advertise.
 
-        Return None if it is not known.
+        Return None if the number is not known.
         """
         sharings = [offer.gpu_resources[resource] for offer in self.provided if resource in offer.gpu_resources]
         if self.inventory is None or not sharings or not resource.startswith("nvidia.com/gpu"):

@@ -1,7 +1,7 @@
-"""Workloads of Helm charts, from the values of their releases. The table ``charts.yaml`` describes the known charts.
+"""Workloads that Helm charts create. The table ``charts.yaml`` describes the workloads of some Helm charts.
 
-The library converts the values of a known chart into the objects that the chart creates. These objects have only the
-fields that the checks and the capacity plan read.
+The library converts the values of a Helm release into the objects that the Helm chart creates. These objects have only
+the fields that the checks and the capacity plan read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gpu_constructs.kube.tables import table
 from gpu_constructs.records import dataclass
 
 Row = Mapping[str, Any]
-"""Part of the table ``charts.yaml``: the description of one chart, or of one workload of a chart."""
+"""Part of the table ``charts.yaml``: the description of one Helm chart, or of one workload of a Helm chart."""
 
 _KINDS = {
     "cronjob": ("batch/v1", "CronJob"),
@@ -35,9 +35,9 @@ class Field(NamedTuple):
     """A field of a workload, and the paths of the Helm values that set this field.
 
     Attributes:
-        target: Path of the field in the object, such as ``spec.replicas``.
+        target: Path of the field in the object, such as ``("spec", "replicas")``.
         places: Paths in the Helm values. The first path that has a value sets the field.
-        added: Paths of lists in the Helm values. Their items add to the value of the field.
+        added: Paths of lists in the Helm values. The field contains their items after those from ``places``.
     """
 
     target: Path
@@ -64,18 +64,18 @@ class Workload:
     """A workload that a Helm chart creates from its values.
 
     Attributes:
-        manifest: Object that the chart creates, with the fields that the table ``charts.yaml`` contains.
-        scaler: Autoscaler of the object; None if it has none.
-        is_on: Whether the chart creates the object with these values.
-        elsewhere: Path of a Helm value that moves the GPUs of this workload to other pods. The library does not count
-            the GPUs of those pods. None if there is no such value.
+        manifest: Object that the Helm chart creates, with the fields that the table ``charts.yaml`` contains.
+        scaler: HorizontalPodAutoscaler of the object; None if it has none.
+        is_on: Whether the Helm chart creates the object with these values.
+        elsewhere: Path of a Helm value that moves the GPU requests of this workload to pods that the library does not
+            count. None if no Helm value does so.
         row: Description of the workload in the table ``charts.yaml``.
         values: Values of the Helm release, with the defaults that the table contains.
         fields: Fields of the object.
-        gpus: Paths of the Helm values that request GPUs outside of the resources of a container. The keys are those of
-            ``gpus`` in the table, such as ``count``.
-        unused: Paths of further Helm values that concern this workload, such as those of a container that the values
-            switch off.
+        gpus: Paths of the Helm values that request GPUs outside of the ``resources`` of a container. The keys are those
+            of ``gpus`` in the table, for example ``count`` for the number of GPUs.
+        unused: Paths of Helm values that concern this workload, but that set none of ``fields``. Examples are the
+            values of a disabled container.
     """
 
     manifest: Manifest
@@ -92,19 +92,18 @@ class Workload:
     def is_counted(self) -> bool:
         """Whether the library counts the GPUs of this workload.
 
-        It does if the chart creates the object, and no Helm value (``elsewhere``) gives the GPUs to other pods.
+        It does if the Helm chart creates the object, and no Helm value (``elsewhere``) moves the GPU requests to other
+        pods.
         """
         return self.is_on and self.elsewhere is None
 
     @property
     def pod(self) -> Mapping[str, Any]:
-        """Spec of the pods."""
+        """Pod spec of the workload."""
         return mapping(plain_data.at(self.manifest, pod_path(self.manifest["kind"])))
 
     def covers(self, path: Path) -> bool:
-        """Check whether the library knows how a Helm value affects the workload.
-
-        The result is also True for a value of a part, such as a container, that other Helm values switch off.
+        """Check whether the library knows the effect of a Helm value on the workload, from the table ``charts.yaml``.
 
         Args:
             path: Path of the Helm value.
@@ -114,7 +113,11 @@ class Workload:
 
 
 def row_of(release: Release) -> Row | None:
-    """Return the row of the table ``charts.yaml`` for the chart of a release. Return None for an unknown chart."""
+    """Return the row of the table ``charts.yaml`` for a Helm release. Return None if the table has no such row.
+
+    For many Helm charts, whose values have the structure of the Helm chart ``app-template``, this is the row of
+    ``app-template``.
+    """
     rows: Mapping[str, Row] = table("gpu_constructs.facts", "charts.yaml")
     row = rows.get(release.chart)
     # Many charts use the library of app-template, and their values have the same structure.
@@ -123,20 +126,20 @@ def row_of(release: Release) -> Row | None:
 
 
 def known_charts() -> list[str]:
-    """Return the names of the charts whose workloads the table ``charts.yaml`` describes."""
+    """Return the names of the Helm charts whose workloads the table ``charts.yaml`` describes."""
     rows: Mapping[str, Row] = table("gpu_constructs.facts", "charts.yaml")
     return sorted(name for name, row in rows.items() if row["workloads"])
 
 
 def workloads(release: Release, annotations: Mapping[str, Any]) -> list[Workload]:
-    """Return the workloads of a release, including those that its values switch off.
+    """Return the workloads of a Helm release, including those that its values disable.
 
-    The list is empty if the table ``charts.yaml`` does not contain the chart.
+    The list is empty if the table ``charts.yaml`` does not contain the Helm chart.
 
     Args:
         release: Helm release.
-        annotations: Annotations of the object that creates the release. The workloads get only those whose keys belong
-            to this library.
+        annotations: Annotations of the object that creates the Helm release. The workloads get the annotations whose
+            keys start with ``gpu-constructs/``.
     """
     row = row_of(release) or {"workloads": ()}
     values = merged(row.get("default", {}), release.values)
@@ -160,9 +163,9 @@ def _workload(
         release: Helm release.
         row: Description of the workload in the table ``charts.yaml``.
         at: Path of the workload in the Helm values, such as ``controllers.main``.
-        values: Values of the release, with the defaults that the table contains.
+        values: Values of the Helm release, with the defaults that the table contains.
         annotations: Annotations of the workload.
-        suffix: End of the workload's name, if the table adds one.
+        suffix: Text for the placeholder ``{key}`` in the workload's name, such as ``-main``; empty for none.
     """
     chart = "" if release.chart in release.name else f"-{release.chart}"
     names = {
@@ -206,7 +209,7 @@ def _workload(
 
 
 def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[Path]]:
-    """Return two lists of paths of a workload's containers in the Helm values: enabled ones, and disabled ones.
+    """Return two lists of paths in the Helm values: the enabled and the disabled containers of a workload.
 
     Args:
         path: Path of the containers below the workload, as in the table ``charts.yaml``.
@@ -219,12 +222,13 @@ def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[P
 
 
 def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield a pair for each Helm key in a column of the table ``charts.yaml``: full path of the key, and its value.
+    """Yield a pair for each item in a column of the table ``charts.yaml``: a path in the Helm values, and the value.
 
-    If the table contains the key as ``key=text``, the second member is a bool instead: whether the value is this text.
+    An item is a path such as ``enabled``, or a condition such as ``kind=DaemonSet``. For a condition, the value is True
+    or False.
 
     Args:
-        row: Row of the table, which describes a workload.
+        row: Description of the workload in the table.
         column: Name of the column, such as ``enabled_by``.
         values: Helm values.
         at: Path of the workload in the Helm values.
@@ -236,11 +240,12 @@ def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[P
 
 
 def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | None = None) -> Iterator[Field]:
-    """Yield a ``Field`` for each field of a workload: path in the object, and paths of the Helm values that set it.
+    """Yield a ``Field`` for each key in a section of the table ``charts.yaml``, such as ``pod`` or ``container``.
 
     Args:
-        base: Path of the part of the object that contains the fields, such as the pod spec.
-        columns: For each field, the paths in the Helm values, separated by spaces, as in the table ``charts.yaml``.
+        base: Path in the Kubernetes object at which the paths of the fields start, such as the path of the pod spec.
+        columns: Section of the table, such as ``{"nodeSelector": "pod.nodeSelector /nodeSelector"}``. A key is the path
+            of a field below ``base``. Its value contains paths in the Helm values, separated by spaces.
         at: Path of the workload in the Helm values.
         container: Path of the container in the Helm values. None (the default) for fields outside of a container.
     """
@@ -253,23 +258,23 @@ def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | 
 def _path(text: str, at: Path, container: Path | None = None) -> Path:
     """Return the full path in the Helm values for a path in the table ``charts.yaml``.
 
-    A path that starts with ``/`` starts at the root of the values, and one with ``^`` at the workload. Another path
-    starts at the container, or at the workload if there is no container.
+    A path with ``/`` at its start begins at the root of the values. A path with ``^`` begins at the values of the
+    workload. Any other path begins at the values of the container, or of the workload if ``container`` is None.
 
     Args:
         text: Path in the table, such as ``^replicas``.
         at: Path of the workload in the Helm values.
-        container: Path of the container in the Helm values, if there is one.
+        container: Path of the container in the Helm values. None, the default, for a field outside of containers.
     """
     base: Path = () if text[0] == "/" else at if text[0] == "^" or container is None else container
     return (*base, *(step for step in text.lstrip("/^").split(".") if step))
 
 
 def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
-    """Return the number of GPUs that Helm keys outside of container resources request, by resource.
+    """Return the GPUs that Helm values outside of ``resources`` request, for example ``{"nvidia.com/gpu": 2}``.
 
     Args:
-        columns: Paths of these keys. The names, such as ``count``, are those of ``gpus`` in the table ``charts.yaml``.
+        columns: Paths of these Helm values, by the keys of ``gpus`` in the table ``charts.yaml``, such as ``count``.
         values: Helm values.
     """
     stated = {column: plain_data.at(values, path) for column, path in columns.items()}
@@ -283,13 +288,13 @@ def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
 def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifest:
     """Return a workload whose first container requests the given GPUs.
 
-    Limits that the container already sets take precedence.
+    If the container already sets a limit on a resource, its limit takes precedence over ``gpus``.
 
     Args:
         manifest: Workload.
         gpus: Number of GPUs by resource.
-        row: Description of the workload in the table ``charts.yaml``. If its key ``tolerates_gpus`` is true, the chart
-            also adds a toleration for each resource.
+        row: Description of the workload in the table ``charts.yaml``. If its key ``tolerates_gpus`` is true, the
+            workload also gets a toleration for each GPU resource.
     """
     if not gpus:
         return manifest
@@ -303,11 +308,12 @@ def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifes
 
 
 def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -> Manifest | None:
-    """Return the HorizontalPodAutoscaler that a chart creates for a workload. Return None if the values disable it.
+    """Return the HorizontalPodAutoscaler that a Helm chart creates for a workload; None if the values disable it.
 
     Args:
         manifest: Workload.
-        columns: Paths of the Helm values of the autoscaler, as in the table ``charts.yaml``. None: the chart has none.
+        columns: Paths of the Helm values of the autoscaler, as in the table ``charts.yaml``. None for a Helm chart
+            without an autoscaler.
         values: Helm values.
         at: Path of the workload in the Helm values.
     """
@@ -328,10 +334,10 @@ def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -
 
 
 def _environment(given: object) -> Any:
-    """Return environment variables as the list that a container has.
+    """Return environment variables in the form of the field ``env`` of a container.
 
     Args:
-        given: Variables in the Helm values: such a list, or a mapping by name.
+        given: Variables in the Helm values: a list in this form, or a mapping from name to value.
     """
     if not isinstance(given, Mapping):
         return given

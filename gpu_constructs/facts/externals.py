@@ -1,4 +1,4 @@
-"""Declarations of what a cluster already contains: objects, node labels and components that no app creates."""
+"""Declarations of what a cluster already contains: objects, node labels and components that the app does not create."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def declared(
     components: Sequence[Component] = (),
     gpu_runtime: GpuRuntime | None = None,
 ) -> Provided:
-    """Return the declaration of what the cluster already contains. ``External`` describes the keywords.
+    """Return a declaration of what the cluster already contains. The construct ``External`` documents the arguments.
 
     Raises:
-        GpuConstructsError: Kubernetes would reject a name. The message names the keyword.
+        GpuConstructsError: Kubernetes would reject a name. The message contains the name of the argument.
     """
     for name in runtime_classes:
         fields.dns_subdomain("runtime_classes", name)

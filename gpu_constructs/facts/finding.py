@@ -12,15 +12,15 @@ class Finding:
     """A problem in an app that a check reports, with its message and the object that has the problem.
 
     Attributes:
-        subject: Index of the object with the problem. If None, the first construct in ``providers`` has the problem. If
-            ``providers`` is empty too, the message names the check instead.
+        subject: Index in ``Facts.objects`` of the object that has the problem. If None, the first construct in
+            ``providers`` has the problem. If ``providers`` is empty too, the message names the check instead.
         problem: Message without the construct path at its start. It can contain the placeholders ``{0}``, ``{1}`` and
             so on.
-        others: Indices of other objects that the message mentions. Their construct paths replace the first placeholders
-            in the message.
-        providers: Indices of constructs that the message mentions, among those that declare their effects on the
-            cluster. Their paths replace the placeholders after those of ``others``.
-        is_warning: Whether the problem is a warning, because the app can be correct; False by default.
+        others: Indices in ``Facts.objects`` of other objects that the message mentions. Their construct paths replace
+            the first placeholders in the message.
+        providers: Indices in ``Facts.provided`` of constructs that the message mentions. Their construct paths replace
+            the placeholders after those of ``others``.
+        is_warning: Whether the problem is a warning, because the app can still be correct; False by default.
         code: Code of the rule that the app violates. None if the finding comes from a check that the user cannot
             ignore.
     """
@@ -33,12 +33,13 @@ class Finding:
     code: str | None = None
 
     def about(self, origins: Sequence[int]) -> Finding:
-        """Return a copy of this finding in which indices refer to manifests and not to objects.
+        """Return a copy of this finding in which ``subject`` and ``others`` are indices in ``Facts.manifests``.
 
-        The indices differ, because each item of a List is an object but not a manifest.
+        The indices differ from those in ``Facts.objects``, because a manifest of the kind ``List`` contains several
+        objects.
 
         Args:
-            origins: For each object, the index of the manifest that contains it.
+            origins: ``Facts.origins``: for each object, the index of the manifest that contains the object.
         """
         subject = None if self.subject is None else origins[self.subject]
         return replace(self, subject=subject, others=tuple(origins[other] for other in self.others))
@@ -47,9 +48,9 @@ class Finding:
         """Return the full message: the construct path of the object, the problem, and the code of the rule.
 
         Args:
-            object_path: Function that returns the construct path of a manifest.
-            provider_path: Function that returns the construct path for an index in the attribute ``providers``.
-            finder: Name of the check, for a problem that concerns no object and no construct; empty by default.
+            object_path: Function that returns the construct path of an object for its index in ``Facts.manifests``.
+            provider_path: Function that returns the path of a construct for its index in ``Facts.provided``.
+            finder: Start of the message for a problem that concerns no object and no construct; empty by default.
         """
         named = [*map(object_path, self.others), *map(provider_path, self.providers)]
         problem = self.problem

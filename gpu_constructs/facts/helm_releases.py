@@ -1,4 +1,4 @@
-"""Helm releases in the manifests of an app: the HelmReleases of Flux and the Applications of Argo CD."""
+"""Helm releases that the objects of an app create: HelmReleases of Flux and Applications of Argo CD."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpu_constructs.kube.pod_specs import Path
 from gpu_constructs.records import dataclass
 
 Named = Callable[[str, str, object], Manifest | None]
-"""Function that returns the object of a kind, a namespace and a name. It returns None if the app has no such object."""
+"""Function that returns the object with a kind, namespace and name, or None if the app does not have this object."""
 
 HELM_RELEASE = ("helm.toolkit.fluxcd.io", "HelmRelease")
 APPLICATION = ("argoproj.io", "Application")
@@ -22,17 +22,17 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class Release:
-    """A Helm release: a chart, and the values that an object of the app sets.
+    """A Helm release that an object of the app creates: a Helm chart, and the values that the object sets.
 
     Attributes:
-        chart: Name of the chart, without its repository.
-        name: Name of the release.
-        namespace: Namespace of the release.
-        place: Path in the manifest at which the values are.
-        values: Values of the release. They do not include the defaults of the chart.
+        chart: Name of the Helm chart, without its repository.
+        name: Name of the Helm release.
+        namespace: Namespace of the Helm release.
+        place: Path of the field in the manifest that contains the values, such as ``("spec", "values")``.
+        values: Values of the Helm release, without the defaults of the Helm chart.
         unread: Path of the field that refers to values outside of the manifest, such as ``spec.valuesFrom``. Empty if
             no field does.
-        problem: Reason why the values are not readable. Empty if they are.
+        problem: Reason why the values are not readable. Empty if the values are readable.
     """
 
     chart: str
@@ -48,8 +48,8 @@ def releases(manifest: Manifest, named: Named) -> Iterator[Release]:
     """Yield the Helm releases that an object creates: one for a HelmRelease, and one for each source of an Application.
 
     Args:
-        manifest: Object.
-        named: Function that returns an object of the app by kind, namespace and name, such as a HelmRepository.
+        manifest: Object of the app.
+        named: Function that returns an object of the app by kind, namespace and name, such as an OCIRepository.
 
     Sources:
         fluxcd/helm-controller@v1.3.0:api/v2/helmrelease_types.go: GetReleaseName, GetReleaseNamespace.
@@ -85,10 +85,10 @@ def _release(
     """Return a Helm release, with its values from an object of the app.
 
     Args:
-        names: Chart, name and namespace of the release.
-        place: Path of ``holder`` in the manifest of the object.
+        names: Name of the Helm chart, and name and namespace of the Helm release.
+        place: Path of ``holder`` in the manifest of the object, such as ``("spec", "source", "helm")``.
         holder: Part of the manifest that contains the values.
-        further: Names of the fields in ``holder`` that refer to values outside of the manifest.
+        further: Names of the fields in ``holder`` that refer to values outside of the manifest, such as ``valuesFrom``.
         key: Name of the field in ``holder`` that contains the values.
     """
     shown = ".".join(map(str, place))
@@ -106,7 +106,14 @@ def _release(
 
 
 def chart_of_flux(manifest: Manifest, named: Named) -> str:
-    """Return the chart name of a HelmRelease, from its chart template or from the source object that it names."""
+    """Return the name of the Helm chart of a HelmRelease.
+
+    The name is in the field ``spec.chart``, or in the OCIRepository or HelmChart to which ``spec.chartRef`` refers.
+
+    Args:
+        manifest: HelmRelease.
+        named: Function that returns an object of the app by kind, namespace and name.
+    """
     spec = at(manifest, "spec")
     reference = mapping(spec.get("chartRef"))
     kind, home = str(reference.get("kind")), str(reference.get("namespace") or namespace_of(manifest))

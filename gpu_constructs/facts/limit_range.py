@@ -1,4 +1,4 @@
-"""The effects of a LimitRange on pods: default amounts for containers, and amounts that it rejects.
+"""The effects of a LimitRange on pods: default amounts for containers, and pods that the API server rejects.
 
 Source:
     kubernetes/kubernetes@v1.36.2:pkg/apis/core/v1/defaults.go, SetDefaults_LimitRangeItem, and
@@ -24,8 +24,8 @@ class Breach(NamedTuple):
         section: Field of the container's resources that contains the amount: ``limits`` or ``requests``.
         resource: Name of the resource, such as ``nvidia.com/gpu``.
         given: Amount in the pod spec.
-        bound: Limit that the amount violates: ``max`` or ``min``.
-        allowed: Value of that limit in the LimitRange.
+        bound: Field of the LimitRange that the amount violates: ``max`` or ``min``.
+        allowed: Value of that field in the LimitRange.
     """
 
     container: str | None
@@ -37,14 +37,19 @@ class Breach(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Clause for messages that states the amount and the limit that it violates."""
+        """Clause for messages that states the amount and the value of ``max`` or ``min`` that the amount violates."""
         whose = "the pod" if self.container is None else f"container {self.container}"
         side = "above" if self.bound == "max" else "below"
         return f"{self.section}[{self.resource!r}] of {whose} is {self.given}, {side} {self.bound} {self.allowed}"
 
 
 def defaults(limit: Manifest, section: str) -> dict[str, Any]:
-    """Return the default limits or requests that one item of a LimitRange's list ``limits`` adds to a container."""
+    """Return the default amounts by resource that one item of a LimitRange adds to a container.
+
+    Args:
+        limit: Item of ``spec.limits`` of the LimitRange.
+        section: ``limits`` or ``requests``.
+    """
     if limit.get("type") != "Container":
         return {}
     found = {**(limit.get("max") or {}), **(limit.get("default") or {})}
@@ -57,6 +62,10 @@ def completed(pod_spec: Mapping[str, Any], limits: Sequence[Manifest]) -> Mappin
     """Return a pod spec with the default amounts of the LimitRanges of its namespace added.
 
     The first LimitRange that has a default for a resource takes precedence.
+
+    Args:
+        pod_spec: Spec of the pod.
+        limits: Items of ``spec.limits`` of all LimitRanges in the namespace.
     """
     found = dict(pod_spec)
     for key in ("initContainers", "containers"):
@@ -66,7 +75,7 @@ def completed(pod_spec: Mapping[str, Any], limits: Sequence[Manifest]) -> Mappin
 
 
 def _completed(container: Manifest, limits: Sequence[Manifest]) -> Manifest:
-    """Return a container with the default amounts of LimitRanges added."""
+    """Return a container with the default amounts of items of LimitRanges added."""
     # The API server copies limits to missing requests before it applies the LimitRange.
     given = {"limits": amounts(container, "limits")}
     given["requests"] = {**given["limits"], **amounts(container, "requests")}
@@ -77,7 +86,7 @@ def _completed(container: Manifest, limits: Sequence[Manifest]) -> Manifest:
 
 
 def breaches(pod_spec: Mapping[str, Any], limit: Manifest) -> Iterator[Breach]:
-    """Yield a ``Breach`` for each amount in a pod spec that one item of a LimitRange's list ``limits`` rejects."""
+    """Yield a ``Breach`` for each amount in a pod spec that violates one item of ``spec.limits`` of a LimitRange."""
     for bound in ("max", "min"):
         for resource, allowed in (limit.get(bound) or {}).items():
             number = quantity(allowed)
@@ -109,9 +118,12 @@ def _given(pod_spec: Mapping[str, Any], kind: object, resource: str) -> Iterator
 
 
 def _total(pod_spec: Mapping[str, Any], section: str, resource: str) -> str | None:
-    """Return the amount of a resource that Kubernetes counts for a whole pod, as text.
+    """Return the amount of a resource that Kubernetes counts for a whole pod, as text; None if no container sets one.
 
-    Return None if no container sets an amount.
+    Args:
+        pod_spec: Spec of the pod.
+        section: ``limits`` or ``requests``.
+        resource: Name of the resource.
     """
     stated = {id(one): quantity(amounts(one, section).get(resource)) for one in containers(pod_spec)}
     held = {key: amount for key, amount in stated.items() if amount is not None}

@@ -1,8 +1,8 @@
 """Declarations of the effects that constructs have on a cluster, such as runtime classes, node labels and GPU slots.
 
-A construct that makes such a declaration is a provider. ``External`` declares what other tools install. ``synth``
-compares the declarations with the needs of the pods in an app. A slot is one unit of an extended resource that a node
-advertises.
+A construct that makes such a declaration is a provider. The construct ``External`` declares what tools outside of the
+app install. ``synth`` compares the declarations with the needs of the pods in an app. A slot is one unit of an extended
+resource that a node advertises.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ COMPONENTS: Mapping[Component, str] = {
     "node-feature-discovery": "Node Feature Discovery",
     "validation-bridge": "the validation bridge",
 }
-"""Programs that run on the GPU nodes of a cluster, each with its name for messages."""
+"""Software that runs on the GPU nodes of a cluster, such as ``device-plugin``, with its name for messages."""
 
 
 def listed(components: Sequence[Component]) -> str:
-    """Return the names of components in a sentence: ``a, b and c``."""
+    """Return the names of components for a sentence: ``the device plugin and GPU Feature Discovery``."""
     *first, last = (COMPONENTS[component] for component in components)
     return f"{', '.join(first)} and {last}" if first else last
 
 
 GpuRuntime = Literal["runtime-class", "default", "cdi"]
-"""Way in which containers get their GPUs: by a RuntimeClass in the pod spec, by the default runtime, or by CDI."""
+"""Method by which containers get their GPUs: a RuntimeClass in the pod spec, the default runtime, or CDI."""
 
 
 _PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
@@ -57,7 +57,11 @@ def placement_of(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
 def is_among(name: str, offered: Iterable[str]) -> bool:
     """Check whether a list of names and patterns contains a name.
 
-    An entry that ends with ``*`` is a pattern: it matches all names that begin with the text before the ``*``.
+    An entry that ends with ``*`` is a pattern. For example, ``nvidia.com/mig*`` matches ``nvidia.com/mig.capable``.
+
+    Args:
+        name: Name, such as a node label or an extended resource.
+        offered: Names and patterns.
     """
     return any(name == offer or (offer.endswith("*") and name.startswith(offer[:-1])) for offer in offered)
 
@@ -80,16 +84,16 @@ class GpuNodes:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuOffer:
-    """One configuration of a device plugin. It determines the extended resources that its nodes advertise.
+    """One configuration of a device plugin, which determines the extended resources that nodes advertise.
 
     Attributes:
-        sharing: Way in which pods share the GPUs.
-        mig_strategy: MIG strategy; ``none`` by default.
+        sharing: Sharing settings: how pods share the GPUs, and the number of slots.
+        mig_strategy: MIG strategy of the device plugin; ``none`` by default.
         config: Value of the node label ``nvidia.com/device-plugin.config`` that selects the configuration. Empty (the
-            default) if there is only one.
+            default) if there is only one configuration.
         is_default: Whether the configuration applies to nodes without that label; True by default.
-        pod_spec: Fields of the device plugin's pod spec that determine its nodes: ``nodeSelector``, ``affinity`` and
-            ``tolerations``. None (the default) if they are not known.
+        pod_spec: Fields of the device plugin's pod spec that select nodes: ``nodeSelector``, ``affinity`` and
+            ``tolerations``. None (the default) if these fields are not known.
         names_mig_attributes: Whether resource names contain the attributes of MIG devices, such as ``.me``, if the MIG
             strategy is ``mixed``; True by default.
     """
@@ -107,9 +111,9 @@ class PowerCap:
     """Power limits that a construct sets for the GPUs of all or some nodes.
 
     Attributes:
-        limits: Power limits, each by a shell pattern for the board name. The first pattern that matches a board
-            applies. A limit is a power in watts (``300``), a share of the default limit of the board (``80%``), or
-            ``default``.
+        limits: Power limits by shell pattern for the board name, such as ``*RTX 4090*``. The first pattern that matches
+            a board applies. A limit is a power in watts (``300``), a share of the default limit of the board (``80%``),
+            or ``default``.
         node_selector: Labels that the nodes have; by default the power limits apply to all nodes.
     """
 
@@ -124,8 +128,8 @@ class DeviceGuard:
     Attributes:
         variable: Name of the environment variable that selects the GPUs that a container can access.
         harmless_values: Values of the environment variable that the policy admits in all pods.
-        runtime_classes: Names of runtime classes. ``requires_gpu`` and ``forbids_env_from`` apply to pods with one of
-            them.
+        runtime_classes: Names of RuntimeClasses. ``requires_gpu`` and ``forbids_env_from`` apply only to pods with one
+            of these classes.
         requires_gpu: Whether the policy rejects a pod that requests no GPU, and a pod that sets ``nodeName``.
         forbids_env_from: Whether the policy rejects a container that has ``envFrom`` and does not set the environment
             variable.
@@ -144,7 +148,7 @@ class DeviceGuard:
 
 @dataclass(frozen=True, kw_only=True)
 class Provided:
-    """The effects of a construct on the cluster, besides the objects that it emits.
+    """The effects of a construct on the cluster, such as node labels, for the checks of ``synth``.
 
     Every attribute is empty, None or False by default.
 
@@ -152,48 +156,51 @@ class Provided:
         node_labels: Labels that the construct publishes on nodes. A key that ends with ``*`` stands for all keys with
             the same start.
         nfd_labels: Labels that the Node Feature Discovery of the construct publishes. None if the construct does not
-            install it, or if its configuration is not known.
-        runtime_classes: Names of RuntimeClass objects that other tools create.
-        namespaces: Names of namespaces that other tools create.
-        objects: Names of other objects that other tools create, by kind. A name is ``namespace/name``, or ``name`` for
-            all namespaces. A name that ends with ``*`` stands for all names with the same start.
-        gpu_resources: Extended resources that the construct advertises on nodes, each with the way in which pods share
-            the GPUs.
-        other_gpu_resources: Extended resources with which other plugins advertise GPUs. The sharing of these GPUs is
-            not known.
+            install Node Feature Discovery, or if the labels are not known.
+        runtime_classes: Names of RuntimeClass objects that tools outside of the app create.
+        namespaces: Names of namespaces that tools outside of the app create.
+        objects: Names of further objects that tools outside of the app create, by kind. A name is ``namespace/name``,
+            or ``name`` for all namespaces. A name that ends with ``*`` stands for all names with the same start.
+        gpu_resources: Extended resources that the construct advertises on nodes, such as ``nvidia.com/gpu.shared``,
+            each with the sharing settings of its GPUs.
+        other_gpu_resources: Extended resources with which device plugins outside of the app advertise GPUs. The sharing
+            of these GPUs is not known.
         gpu_offers: Configurations of the device plugin that the construct runs; empty if they are not known.
-        mig_strategy: MIG strategy of the device plugin, also for configurations that are not known. None if the
+        mig_strategy: MIG strategy that the construct sets for all configurations of the device plugin. None if the
             construct sets none.
-        has_mig_manager: Whether the construct runs a program that creates MIG devices as the node label
+        has_mig_manager: Whether the construct runs a MIG manager, which creates MIG devices as the node label
             ``nvidia.com/mig.config`` states.
         power_caps: Power limits that the construct sets for GPUs.
-        platform: Platform for which the user configured the construct. None if the construct does not depend on it.
-        is_workload: Whether the construct is a workload that only uses GPUs. If so, its declarations are assumptions
-            about the cluster.
-        components: Programs that the construct runs on the GPU nodes of the cluster.
-        is_alone: Whether no other construct of the app may run one of the programs in ``components``.
+        platform: Platform of the cluster, from the options of the construct. None without such an option.
+        is_workload: Whether the construct is a workload that only uses GPUs. If so, its ``platform`` is only an
+            assumption about the cluster.
+        components: Components that the construct runs on GPU nodes, such as ``device-plugin``.
+        is_alone: Whether ``synth`` reports each other construct that also runs one of the ``components``.
         needs: Components that the app must also have, each with an instruction for the message.
         refuses: Components that the app must not have, each with the reason for the message.
-        stages_driver_in: Folder on the nodes to which the construct copies the driver files for the GPU Operator.
-        driver_install_dir: Folder on the nodes in which the GPU Operator searches for the driver files.
+        stages_driver_in: Folder on the nodes to which the construct copies the NVIDIA driver files for the GPU
+            Operator.
+        driver_install_dir: Folder on the nodes in which the GPU Operator searches for the NVIDIA driver files.
         gpu_nodes: Labels and taints of the GPU nodes that the construct configures.
         wants_node_labels: Node labels that the construct needs, as ``key=value``, each with the effect if the label is
             missing.
         unwanted_node_labels: Node labels that prevent the construct from working, as ``key=value``, each with the
             reason.
-        privileged_namespaces: Namespaces in which the construct later creates privileged pods or pods with host paths.
-        later_tolerations: Tolerations of the pods that the construct later creates on GPU nodes, as in a Kubernetes
-            manifest.
-        runs_on: Fields of each DaemonSet of the construct that determine its GPU nodes, as in a Kubernetes manifest:
+        privileged_namespaces: Namespaces of pods that the GPU Operator, or a DaemonSet of the construct, creates in the
+            cluster. These pods need privileges or host paths.
+        later_tolerations: Tolerations of the pods that the GPU Operator creates on GPU nodes, as in a manifest.
+        runs_on: For each DaemonSet of the construct, the fields of its pod spec that select GPU nodes:
             ``nodeSelector``, ``affinity`` and ``tolerations``.
-        makes: API group, kind, namespace and name of each object that a second construct of the same class would emit
-            too. Empty if it would emit other objects.
-        profiles_gpus: Whether the construct profiles GPUs, which only one program on a node can do at a time.
-        gpu_runtime: Way in which containers get their GPUs. None if the construct neither determines nor knows it.
+        makes: API group, kind, namespace and name of objects of the construct. ``synth`` reports two constructs
+            that have such an object in common.
+        profiles_gpus: Whether the construct exports DCGM profiling metrics, which only one process on a node can
+            collect at a time.
+        gpu_runtime: Method by which containers get their GPUs. None if the construct neither sets nor declares it.
         device_guard: Admission policy that the construct emits.
-        assumed_sharing: Sharing that the user passes to the construct. It must equal the sharing of the device plugin.
-        names_one_pod: Whether the metrics of the construct show only one pod for each GPU, because the user passes no
-            sharing.
+        assumed_sharing: Sharing settings that the user passes to the construct. They must equal those of the device
+            plugin.
+        names_one_pod: Whether the metrics of the construct name only one pod for each GPU, because the user passes no
+            sharing settings.
     """
 
     node_labels: Sequence[str] = ()
@@ -230,7 +237,7 @@ class Provided:
 
     @property
     def pod_security_default(self) -> str | None:
-        """Pod Security level of namespaces that do not set one. None if the level is not known."""
+        """Pod Security level of namespaces without a Pod Security label. None if the level is not known."""
         return None if self.platform is None or self.is_workload else self.platform.pod_security_default
 
     def publishes(self, label: str) -> bool:

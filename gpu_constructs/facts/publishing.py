@@ -39,7 +39,10 @@ _BY_IMAGE = {"node-feature-discovery": _OF_NFD, _GFD: OF_GFD, "gpu-operator": ("
 def labels_of_rules(manifests: Iterable[Manifest]) -> Iterator[str]:
     """Yield the node labels that NodeFeatureRule and NodeFeature objects define.
 
-    Node Feature Discovery publishes these labels.
+    Node Feature Discovery publishes these labels on nodes.
+
+    Args:
+        manifests: NodeFeatureRule and NodeFeature objects.
     """
     for manifest in manifests:
         spec = manifest.get("spec") or {}
@@ -47,7 +50,14 @@ def labels_of_rules(manifests: Iterable[Manifest]) -> Iterator[str]:
 
 
 def labels_of_pod(spec: Manifest) -> Iterator[str]:
-    """Yield the node labels that the programs in a pod publish, which the images of the containers identify."""
+    """Yield the node labels that the containers of a pod publish, such as ``nvidia.com/gpu.count``.
+
+    The function recognizes Node Feature Discovery, GPU Feature Discovery and the GPU Operator by their images. A label
+    that ends with ``*`` stands for all labels with the same start.
+
+    Args:
+        spec: Pod spec.
+    """
     for container in containers(spec):
         repository = str(container.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
         yield from _BY_IMAGE.get(repository, ())

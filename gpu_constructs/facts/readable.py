@@ -52,9 +52,10 @@ _READ = frozenset(
 
 
 def readable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int]]:
-    """Return all objects in a list of manifests, and for each object the index of its manifest.
+    """Return two lists: the objects in a list of manifests, and for each object the index of its manifest.
 
-    Each item of a List is a separate object. The result omits values of a wrong type.
+    Each item of a manifest of the kind ``List`` is a separate object. In the objects, values of a wrong type are absent
+    or empty.
     """
     found = [(_cleaned(one), index) for index, manifest in enumerate(manifests) for one in _apart(manifest)]
     return [manifest for manifest, _ in found], [index for _, index in found]
@@ -75,9 +76,10 @@ def _apart(manifest: Manifest) -> Iterator[Manifest]:
 
 
 def _kind_of_items(manifest: Manifest) -> Manifest | None:
-    """Return the ``apiVersion`` and ``kind`` that the items of a list object have if they do not state them, as a dict.
+    """Return the default ``apiVersion`` and ``kind`` of the items of a list object, such as a ``PodList``, as a dict.
 
-    The dict is empty for a ``List``, whose items state their own kind. Return None if the manifest is not a list.
+    The dict is empty for the kind ``List``, whose items state their own kind. Return None if the manifest is not a list
+    object.
     """
     api_version, kind = manifest.get("apiVersion"), str(manifest.get("kind"))
     if api_version == "v1" and kind == "List":
@@ -91,7 +93,10 @@ def _kind_of_items(manifest: Manifest) -> Manifest | None:
 
 
 def _cleaned(manifest: Manifest) -> Manifest:
-    """Return a copy of a manifest in which an empty value replaces each value of a wrong type."""
+    """Return a copy of a manifest in which an empty value replaces each value of a wrong type.
+
+    For kinds of which the checks read only ``metadata``, the function changes only ``metadata``.
+    """
     api_version, kind = manifest["apiVersion"], manifest["kind"]
     if pod_specs.holds_pods(api_version, kind) or (kinds.group_of(api_version), kind) in _READ:
         made = {key: _part(key, value) for key, value in manifest.items()}
@@ -103,9 +108,10 @@ def _cleaned(manifest: Manifest) -> Manifest:
 
 
 def _part(key: str, value: Any) -> Any:
-    """Return the value of a key in a manifest.
+    """Return the value of a key in a manifest, without values of a wrong type at any depth.
 
-    If its type is wrong for the key, return an empty value of the right type.
+    If the value itself has a wrong type for the key, return an empty mapping or list. For example, the value of
+    ``containers`` must be a list.
     """
     if key not in _TYPED and isinstance(value, str | int | None):
         return value
@@ -151,12 +157,12 @@ def members(value: object) -> list[Mapping[str, Any]]:
 
 
 def texts(value: object) -> list[str]:
-    """Return the items of a list as texts. Return an empty list if the value is not a list."""
+    """Return the items of a list, converted to texts. Return an empty list if the value is not a list."""
     return [str(member) for member in value] if isinstance(value, list) else []
 
 
 def number(value: object, default: int) -> int:
-    """Return the value if it is a whole number, and 0 if this number is negative.
+    """Return a value if it is a whole number of at least 0. Return 0 for a negative whole number.
 
     Return the default for all other values.
     """
@@ -166,12 +172,14 @@ def number(value: object, default: int) -> int:
 
 
 def share(value: object, of: int, *, up: bool) -> int | None:
-    """Return a number or a percentage, such as ``"25%"``, as a whole number. Return None for other values.
+    """Return the pod count in a field such as ``maxSurge``, which contains a number or a percentage.
+
+    Return None if the value is neither a whole number of at least 0 nor a percentage.
 
     Args:
-        value: Number, which the function returns unchanged, or percentage.
-        of: Total that the percentage refers to.
-        up: Whether to round the result up; otherwise the function rounds it down.
+        value: Number, which the function returns unchanged, or percentage, such as ``"25%"``.
+        of: Total to which the percentage refers, such as the number of replicas.
+        up: Whether to round a percentage of the total up. Otherwise, the function rounds it down.
     """
     percent = _PERCENT.match(value) if isinstance(value, str) else None
     if percent is None:
@@ -182,7 +190,7 @@ def share(value: object, of: int, *, up: bool) -> int | None:
 
 
 def quantity(given: object) -> Decimal | None:
-    """Return an amount of a resource, such as ``500m`` or ``8Gi``, as a number.
+    """Return an amount of a resource, such as ``500m``, as a number, such as 0.5.
 
     Return None if the amount is not valid.
     """
@@ -213,7 +221,7 @@ def kind_of(manifest: Manifest) -> tuple[str, str]:
 
 
 def namespace_of(manifest: Manifest) -> str:
-    """Return the namespace of an object. Return ``default`` if its manifest does not set a namespace."""
+    """Return the namespace of an object. Return ``default`` if the manifest does not set a namespace."""
     return str((manifest.get("metadata") or {}).get("namespace") or "default")
 
 
@@ -233,7 +241,12 @@ def is_gpu_name(resource: str) -> bool:
 
 
 def amounts(container: Manifest, section: str) -> Mapping[str, Any]:
-    """Return the limits or the requests of a container, as amounts by resource."""
+    """Return the limits or the requests of a container, as amounts by resource, such as ``{"nvidia.com/gpu": 1}``.
+
+    Args:
+        container: Container in a pod spec.
+        section: ``limits`` or ``requests``.
+    """
     given = (container.get("resources") or {}).get(section)
     return given if isinstance(given, Mapping) else {}
 
@@ -242,6 +255,10 @@ def plain_manifests(field: str, given: object) -> list[dict[str, Any]]:
     """Return the Kubernetes objects in a list that the user passes, as plain data.
 
     The result omits None, which stands for an empty YAML document.
+
+    Args:
+        field: Name of the user's argument, for messages, such as ``other_manifests``.
+        given: Value of the argument.
 
     Raises:
         GpuConstructsError: The value is not a list, or an item is not a Kubernetes object.

@@ -13,7 +13,7 @@ from gpu_constructs.kube.pod_specs import Path
 from gpu_constructs.records import dataclass
 
 IsGpu = Callable[[str], bool]
-"""Function that checks whether a resource consists of GPUs."""
+"""Function that checks whether an extended resource, such as ``nvidia.com/gpu``, stands for GPUs or slots of GPUs."""
 
 _DEEPEST = 60
 _AMOUNTS = (("limits",), ("requests",))
@@ -22,12 +22,12 @@ _WORDS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector"})
 
 @dataclass(frozen=True)
 class ReleaseWorkloads:
-    """A Helm release of an app, with its workloads.
+    """A Helm release that an object of the app creates, with its workloads.
 
     Attributes:
-        index: Index of the object that creates the release, in the list of all objects of the app.
+        index: Index in ``Facts.objects`` of the object that creates the Helm release, such as a HelmRelease of Flux.
         release: Helm release.
-        workloads: Workloads of the release, including those that its values switch off.
+        workloads: Workloads of the Helm release, including those that its values disable.
     """
 
     index: int
@@ -37,7 +37,11 @@ class ReleaseWorkloads:
     def uncounted(self, is_gpu: IsGpu) -> list[tuple[str, str]]:
         """Return the Helm values that request GPUs for pods that the library cannot count.
 
-        Each result is a pair: the path of the value in the Helm values, and the name of the GPU resource.
+        Each result is a pair: the path of the Helm value in the manifest, such as ``spec.values.resources``, and the
+        name of the GPU resource.
+
+        Args:
+            is_gpu: Function that checks whether an extended resource stands for GPUs.
         """
         row = row_of(self.release)
         if row is not None and not row["workloads"]:
@@ -60,10 +64,11 @@ def with_release_workloads(
     Returns:
         A tuple of four values:
 
-        - The list of all objects. The workloads of releases come last.
-        - For each object, the index in ``manifests`` of the manifest that contains the object or creates its release.
-        - The releases.
-        - The number of objects without the workloads of releases.
+        - The list of all objects. The workloads of Helm releases come last.
+        - For each object, the index in ``manifests`` of the manifest that contains the object or creates its Helm
+          release.
+        - The Helm releases.
+        - The number of objects without the workloads of Helm releases.
     """
     objects, origins = readable(manifests)
 
@@ -85,12 +90,14 @@ def with_release_workloads(
 
 
 def gpus_named(value: Any, is_gpu: IsGpu, path: Path = (), *, in_texts: bool = False) -> Iterator[tuple[Path, str]]:
-    """Yield each GPU resource that plain data requests at any depth: the path in the data, and the resource name.
+    """Yield a pair for each request of GPUs in plain data, at any depth: its path, and the name of the resource.
+
+    For example, the path is ``("resources", "limits", "nvidia.com/gpu")``, and the name is ``nvidia.com/gpu``.
 
     Args:
-        value: Plain data, such as the spec of an object or the values of a chart.
-        is_gpu: Function that checks whether a resource consists of GPUs.
-        path: Path of the data, which precedes all returned paths; empty by default.
+        value: Plain data, such as the spec of an object or Helm values.
+        is_gpu: Function that checks whether an extended resource stands for GPUs.
+        path: Path of ``value``, with which all paths in the result begin; empty by default.
         in_texts: Whether a text that is the name of a GPU resource also counts as a request; False by default.
     """
     # A SparkApplication requests GPUs for its executors with the keys "name" and "quantity".

@@ -1,6 +1,7 @@
-"""Functions for label selectors, and for admission policies that set the runtime class of pods.
+"""Functions for label selectors, and for admission policies that set the RuntimeClass of pods.
 
-A namespace selector limits the namespaces in which such a policy applies.
+Such a policy is a MutatingAdmissionPolicy of Kubernetes or a policy of Kyverno. A namespace selector limits the
+namespaces in which a policy applies.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from gpu_constructs.records import regex
 
 Manifest = Mapping[str, Any]
 Selectors = Sequence[Manifest]
-"""Namespace selectors of an admission policy. It applies in a namespace that matches all these selectors."""
+"""Namespace selectors of an admission policy. The policy applies in a namespace that matches all these selectors."""
 
 _NATIVE = ("admissionregistration.k8s.io", "MutatingAdmissionPolicy")
 KINDS = (_NATIVE, ("kyverno.io", "ClusterPolicy"), ("policies.kyverno.io", "MutatingPolicy"))
@@ -24,9 +25,13 @@ _SETS = regex(r"/spec/runtimeClassName\b|\bruntimeClassName\)?['\"]?\s*:")
 
 
 def selects(selector: object, labels: Manifest) -> bool:
-    """Check whether a label selector matches the given labels.
+    """Check whether a label selector matches the labels of an object.
 
-    If the selector is None, it matches nothing. An empty selector matches everything.
+    None, for a missing selector, matches nothing. An empty selector matches everything.
+
+    Args:
+        selector: Label selector with ``matchLabels`` and ``matchExpressions``.
+        labels: Labels of the object.
     """
     if not isinstance(selector, Mapping):
         return False
@@ -37,7 +42,7 @@ def selects(selector: object, labels: Manifest) -> bool:
 
 
 def holds(expression: Manifest, labels: Manifest) -> bool:
-    """Check whether labels match one entry of the field ``matchExpressions`` of a label selector."""
+    """Check whether the labels of an object match one item of ``matchExpressions`` of a label selector."""
     value, given = labels.get(str(expression.get("key"))), expression.get("values")
     is_listed = value is not None and isinstance(given, list) and value in given
     answers = {"In": is_listed, "NotIn": not is_listed, "Exists": value is not None, "DoesNotExist": value is None}
@@ -47,13 +52,13 @@ def holds(expression: Manifest, labels: Manifest) -> bool:
 def sets_runtime_class(policy: Manifest) -> bool:
     """Check whether an admission policy sets the RuntimeClass of pods.
 
-    The function reads only the changes that the policy makes, because other parts of the policy can name the field too.
+    The function reads only the mutations in the policy, because its conditions can also name ``runtimeClassName``.
     """
     return any(_SETS.search(str(mutation)) for mutation in _mutations(_mapping(policy.get("spec"))))
 
 
 def _mutations(spec: Manifest) -> Iterator[object]:
-    """Yield those parts in the ``spec`` of an admission policy that state how the policy changes objects."""
+    """Yield the fields in the ``spec`` of an admission policy that state how the policy changes objects."""
     yield spec.get("mutations")
     rules = spec.get("rules")
     for rule in rules if isinstance(rules, list) else ():
@@ -63,7 +68,8 @@ def _mutations(spec: Manifest) -> Iterator[object]:
 def selectors(policy: Manifest, bindings: Sequence[Manifest]) -> Selectors:
     """Return the namespace selectors that restrict where an admission policy applies.
 
-    The first one is that of the policy. If the policy has exactly one binding, the second one is that of the binding.
+    The result contains the selector of the policy. For a MutatingAdmissionPolicy with exactly one binding, it also
+    contains the selector of the binding.
 
     Args:
         policy: Manifest of the policy.

@@ -1,4 +1,4 @@
-"""The chart that installs Node Feature Discovery without the device plugin."""
+"""`NodeFeatureDiscoveryChart`: a cdk8s chart that installs Node Feature Discovery without the device plugin."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ _NAME = "node-feature-discovery"
 
 
 class NodeFeatureDiscoveryChart(ReadsHelmValues, GpuChart):
-    """A chart that installs Node Feature Discovery, which labels nodes with their hardware.
+    """A cdk8s chart that installs Node Feature Discovery, which labels nodes with their hardware.
 
-    Use it if several device plugins share one Node Feature Discovery. ``DevicePluginChart`` installs its own, unless
-    you pass ``node_feature_discovery="external"``.
+    Use this chart if several instances of ``DevicePluginChart`` share one Node Feature Discovery. Pass
+    ``node_feature_discovery="external"`` to each of them, because they install Node Feature Discovery by default.
 
-    Emits the CRDs, the objects of the components, and the Namespace if you pass its name.
+    Emits the CRDs and the objects of the components, such as the DaemonSet of the worker. If you pass the name of a
+    namespace, also emits the Namespace.
 
     Attributes:
-        provides: Node labels of the chart. ``synth`` compares them with the rest of the app.
+        provides: Node labels that Node Feature Discovery publishes. ``synth`` uses them to check workloads.
         api_object: First object of the chart, for ``add_json_patch``.
 
     Source:
@@ -54,16 +55,16 @@ class NodeFeatureDiscoveryChart(ReadsHelmValues, GpuChart):
 
         Args:
             scope: The cdk8s App.
-            id: ID of the chart, and name of its file in ``dist/``.
-            namespace: Name of a namespace that the chart creates with the Pod Security level ``privileged``, or a
-                ``GpuNamespace`` or cdk8s-plus Namespace. The worker mounts host paths, which need this level.
-            version: Release of Node Feature Discovery. The default is the newest one.
+            id: ID of the chart, and name of its manifest file in ``dist/``.
+            namespace: Name of a namespace that the chart creates with the Pod Security level ``privileged``, or an
+                existing ``GpuNamespace`` or cdk8s-plus Namespace. The worker mounts host paths, which need this level.
+            version: Release of Node Feature Discovery. The default is the newest release that the library supports.
             instance: Value of the label ``app.kubernetes.io/instance``. None: the ID of the chart.
-            node_feature_discovery: Options of the components. None: those of ``DevicePluginChart``, which also set the
-                label ``nvidia.com/gpu.present`` on GPU nodes.
+            node_feature_discovery: Options of the components. None: the same defaults as in ``DevicePluginChart``. With
+                them, the worker also sets the label ``nvidia.com/gpu.present`` on GPU nodes.
 
         Raises:
-            GpuConstructsError: A value is not allowed, alone or together with others.
+            GpuConstructsError: If a value is not allowed, or two values contradict each other.
         """
         fields.label_value("id" if instance is None else "instance", id if instance is None else instance)
         lives_in = component_namespace(namespace)
@@ -101,24 +102,26 @@ class NodeFeatureDiscoveryChart(ReadsHelmValues, GpuChart):
         version: str | versions.Unverified = versions.DEFAULT_NODE_FEATURE_DISCOVERY,
         strict: bool = True,
     ) -> NodeFeatureDiscoveryChart:
-        """Create the chart from the values of the Helm chart of Node Feature Discovery.
+        """Create the cdk8s chart from the values of the Helm chart of Node Feature Discovery.
 
-        Emits the same objects with the same names. The page "Coming from the Helm chart" lists the differences. The
-        worker does not set the label ``nvidia.com/gpu.present``, unless a rule in the values sets it.
+        Emits the objects of the Helm chart with the same names. The page "Coming from the Helm chart" of the
+        documentation lists the exceptions. The worker does not set the label ``nvidia.com/gpu.present``,
+        unless a rule in the Helm values sets it.
 
         Args:
             scope: The cdk8s App.
-            id: ID of the chart, and name of its file in ``dist/``.
-            values: Content of the values file, as Python. It can omit the defaults of the Helm chart.
+            id: ID of the chart, and name of its manifest file in ``dist/``.
+            values: Content of the Helm values file, as a dict. It can omit the defaults of the Helm chart.
             release_name: Name of the Helm release, from which Helm derives names and labels.
             namespace: Namespace of the Helm release.
             version: Version of the Helm chart, which is the release of Node Feature Discovery.
-            strict: Whether to reject misspelled keys, and values that the Helm chart or its programs would reject. With
-                False, the chart drops such keys with a warning. It always drops keys that the Helm chart ignores, with
-                a warning.
+            strict: Whether to reject misspelled keys, and values that the Helm chart or its components would reject. If
+                False, the library ignores a key with such a problem, and warns. An unknown key that resembles no key of
+                the Helm chart only causes a warning, even if ``strict`` is True.
 
         Raises:
-            GpuConstructsError: All problems of the values at once, or an error of a keyword of the chart.
+            GpuConstructsError: If the values have problems, which the message lists together, or if a keyword of
+                ``NodeFeatureDiscoveryChart`` rejects a value.
         """
         release = {"release_name": release_name, "namespace": namespace, "strict": strict}
         return from_values(cls, own_chart_options, scope, id, values, version=version, **release)

@@ -1,6 +1,7 @@
-"""Conversion of those Helm values of Node Feature Discovery for which a table is not enough.
+"""Conversion of Helm values into keyword arguments of `NodeFeatureDiscovery`.
 
-The table of chart keys describes the conversion of all other values.
+A table in `gpu_constructs.migration` describes the conversion of simple values. This module converts the other values.
+NFD is short for Node Feature Discovery.
 """
 
 from __future__ import annotations
@@ -57,7 +58,11 @@ WITHOUT_THE_OUTER_CHARTS: Mapping[str, Any] = {
     "master": {"config": None, "serviceAccount": {"name": None}},
     "worker": {"config": None},
 }
-"""Values for ``nfd: null``: the defaults of the NFD sub-chart, but not the values that NVIDIA's chart sets for NFD."""
+"""Helm values that the library uses if the user's values for the device plugin contain ``nfd: null``.
+
+With ``nfd: null``, Helm applies the defaults of the NFD sub-chart, but not the values that the Helm chart of the device
+plugin sets for the sub-chart. None removes such a value.
+"""
 
 _Install = Callable[..., NodeFeatureDiscovery]
 
@@ -68,7 +73,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "update interval": lambda field, text: text or "3s",
     "worker update strategy": lambda field, given: update_strategy(field, given or {"type": "RollingUpdate"}),
 }
-"""Converters for the rows of Node Feature Discovery."""
+"""Functions that convert single Helm values of NFD, by the name that the table of Helm keys uses for them."""
 
 
 def node_feature_discovery(
@@ -80,16 +85,16 @@ def node_feature_discovery(
     release: NodeFeatureDiscoveryRelease,
     is_own_chart: bool = False,
 ) -> NodeFeatureDiscovery | None:
-    """Return the options of Node Feature Discovery for Helm values. Return None if they disable all components.
+    """Return the options of Node Feature Discovery for Helm values. Return None if the values disable all components.
 
     Args:
-        read: Values of the chart.
+        read: Helm values.
         release_name: Name of the Helm release.
-        namespace: Namespace of the Helm release, where the chart installs the components.
-        gpu_namespace: Namespace of the GPU pods.
+        namespace: Namespace of the Helm release, where the Helm chart installs the components.
+        gpu_namespace: Namespace of the device plugin and GPU Feature Discovery.
         release: Release of Node Feature Discovery.
-        is_own_chart: Whether the values belong to the chart of Node Feature Discovery, whose worker does not mark GPU
-            nodes.
+        is_own_chart: Whether the values are for the Helm chart of Node Feature Discovery, whose worker does not set the
+            label ``nvidia.com/gpu.present``. If False, they are for the Helm chart of the device plugin.
     """
     for component in ("master", "worker", "topologyUpdater"):
         _drop_what_is_skipped(read, component)
@@ -98,7 +103,7 @@ def node_feature_discovery(
     lives_in = read.get("nfd.namespaceOverride") or namespace
 
     def install(**members: Any) -> NodeFeatureDiscovery:
-        """Return the options of Node Feature Discovery. Raise an error if the library cannot install them."""
+        """Return a ``NodeFeatureDiscovery`` with the given options. Raise an error if an option is invalid."""
         given = NodeFeatureDiscovery(**members)
         nfd.node_feature_discovery(
             given, release=release, namespace=lives_in, default_prefix="nfd", instance="nfd", tolerations=()
@@ -135,8 +140,8 @@ def node_feature_discovery(
 def _leaves_nodes_unmarked(read: Reading) -> bool:
     """Check whether the Helm values disable the NFD source ``custom``, which sets the label ``nvidia.com/gpu.present``.
 
-    If they do, the function prints a warning. It also adds the default settings for the labels of PCI devices to the
-    values. The result is False if the configuration file of the worker is not valid.
+    If so, the function also warns, and adds the library's default settings of the source ``pci`` to ``read``. If the
+    configuration file of the worker is invalid, the function returns False.
     """
     path, config = "nfd.worker.config", read.get("nfd.worker.config") or {}
     core = config.get("core") or {}
@@ -148,12 +153,21 @@ def _leaves_nodes_unmarked(read: Reading) -> bool:
     if "custom" in enabled_sources(core.get(key, ["all"])):
         return False
     read.replace(path, files.merged({"sources": {"pci": files.WORKER["sources"]["pci"]}}, config))
-    read.warn(f"{path}.core.{key}", "lacks 'custom', so nvidia.com/gpu.present marks no node. Select another label")
+    read.warn(
+        f"{path}.core.{key}",
+        "lacks 'custom', so Node Feature Discovery does not set nvidia.com/gpu.present on nodes. Select nodes by "
+        "another label",
+    )
     return True
 
 
 def _drop_what_is_skipped(read: Reading, component: str) -> None:
-    """Remove the keys of a component's configuration file that the component ignores. Report a problem for each."""
+    """Remove the keys in ``nfd.<component>.config`` that the component ignores. Report a problem for each key.
+
+    Args:
+        read: Helm values, from which the function removes the keys.
+        component: Section of a component in the Helm values, such as ``topologyUpdater``.
+    """
     path, name = f"nfd.{component}.config", fields.snake(component)
     while True:
         try:
@@ -170,10 +184,15 @@ def _drop_what_is_skipped(read: Reading, component: str) -> None:
 
 @reported_at_once
 def own_chart_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
-    """Return the keywords of ``NodeFeatureDiscoveryChart`` for the values of the chart of Node Feature Discovery.
+    """Return the keyword arguments of ``NodeFeatureDiscoveryChart`` for values of the Helm chart of NFD, as a dict.
+
+    Args:
+        values: Helm values.
+        installation: Release name, namespace and version of the Helm release.
+        problems: Record to which the function adds the problems in the Helm values.
 
     Raises:
-        GpuConstructsError: A misspelled key, or a value that the Helm chart or its programs would reject.
+        GpuConstructsError: There are problems, or the values enable no component. The error lists all problems.
     """
     release = versions.release_of(versions.NODE_FEATURE_DISCOVERY, installation.version, "Node Feature Discovery")
     fields.of_type("values", values, Mapping[str, Any])
@@ -200,7 +219,7 @@ def own_chart_options(values: Mapping[str, Any], installation: Installation, pro
 
 
 def _laid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``base`` with ``over`` merged over it, at all levels of nesting. None in ``over`` replaces a value."""
+    """Return ``base`` with ``over`` merged into it at all levels of nesting. None in ``over`` replaces a value."""
     laid = {**base, **over}
     both = (key for key in base if isinstance(base[key], Mapping) and isinstance(laid[key], Mapping))
     return {**laid, **{key: _laid(base[key], laid[key]) for key in both}}
@@ -228,14 +247,17 @@ def _monitor(read: Reading) -> NfdPodMonitor | None:
 
 
 def _part(read: Reading, keyword: str, section: str, make: Callable[..., Any], **more: Any) -> Any:
-    """Return the options object that ``make`` creates from Helm values. Return None if the values set no such options.
+    """Return the options object that ``make`` creates from a section of the Helm values.
+
+    Return None if there are no keyword arguments for ``make``, or if an argument is invalid.
 
     Args:
-        read: Helm values.
-        keyword: Keyword of the construct (or option attribute) that accepts the object, such as ``master``.
-        section: Dotted key of the Helm values, for messages.
-        make: Function or class that creates the object from keyword arguments.
-        more: Keyword arguments that replace those from the Helm values.
+        read: Helm values, to which the function reports problems.
+        keyword: Dotted keyword of the library that receives the object, such as
+            ``node_feature_discovery.master.liveness_probe``.
+        section: Dotted key of the section in the Helm values, such as ``nfd.master.livenessProbe``.
+        make: Class or function that creates the object from keyword arguments, such as ``NfdProbe``.
+        more: Keyword arguments for ``make`` that replace those from the Helm values.
     """
     members = {member: value for member, (_, value) in read.members(keyword).items()} | more
     return read.attempt(section, partial(make, **members)) if members else None
@@ -291,23 +313,28 @@ def _affinity(read: Reading, release: NodeFeatureDiscoveryRelease, at: str) -> A
 
 
 def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
-    """Return the default name of the ServiceAccount of the master as ``{"name": …}``, or an empty dict.
+    """Return ``{"name": "node-feature-discovery"}`` if the Helm values omit the name of the master's account.
 
-    The dict has the name only if the Helm values disable this ServiceAccount and set no name.
+    In this case, the section ``nfd.master.serviceAccount`` contains ``create: false``, for an existing ServiceAccount,
+    but no ``name``. For all other values and sections, return an empty dict.
 
     Args:
         read: Helm values.
-        path: Dotted key of a section in a component, such as ``nfd.master.serviceAccount``.
-        part: Last word of ``path``. For other sections than ``serviceAccount``, the result is empty.
+        path: Dotted key of a section, such as ``nfd.master.serviceAccount``.
+        part: Last word of ``path``, such as ``serviceAccount``.
     """
     is_own = part == "serviceAccount" and path.startswith("nfd.master.") and read.get(f"{path}.create") is False
     return {"name": _CHART} if is_own and f"{path}.name" not in read else {}
 
 
 def _of_budget(read: Reading, path: str) -> dict[str, Any]:
-    """Return the keyword arguments for the disruption budget of a component, from Helm values.
+    """Return ``min_available`` and ``max_unavailable`` of ``NfdPodDisruptionBudget`` for Helm values, as a dict.
 
-    If the Helm values set no number, ``min_available`` has the default of the chart.
+    If the Helm values set neither number, ``min_available`` is 1, the default of the Helm chart.
+
+    Args:
+        read: Helm values, to which the function reports problems.
+        path: Dotted key of the section, such as ``nfd.master.podDisruptionBudget``.
     """
     most = read.get(f"{path}.maxUnavailable")
     if most is not None and f"{path}.minAvailable" not in read:

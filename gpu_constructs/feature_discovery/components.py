@@ -1,6 +1,6 @@
-"""The options of the programs of Node Feature Discovery (NFD). Their names follow the values of its Helm chart.
+"""The options of each component of Node Feature Discovery (NFD). Their names follow the values of the Helm chart.
 
-Source: the node-feature-discovery charts 0.17.3 and 0.19.0 bundled in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
+Source: the Helm charts of NFD 0.17.3 and 0.19.0 in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
 """
 
 from __future__ import annotations
@@ -27,20 +27,18 @@ from gpu_constructs.records import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class NfdComponent(NfdOptions):
-    """The options that every component (program) of Node Feature Discovery has.
-
-    NFD is short for Node Feature Discovery.
+    """The options that every component of Node Feature Discovery (NFD) has, such as the master and the worker.
 
     Attributes:
         extra_args: Command-line flags for which this class has no option, such as ``-v=4``.
-        extra_envs: Environment variables, each as text or an ``EnvValue``.
-        host_network: Whether the pods use the network of the node. If several components do, their ports must be
+        extra_envs: Environment variables by name, each as text or an ``EnvValue``.
+        host_network: Whether the pods use the network of the node. If several components use it, their ports must be
             different.
         host_users: False to run the pods in their own user namespace. Do not set False together with ``host_network``.
             None: the default of Kubernetes, which is the namespace of the host.
         dns_policy: DNS policy: ``ClusterFirst``, ``ClusterFirstWithHostNet`` or ``Default``. None: the policy with
             which the pods can resolve the names of Services.
-        port: Port of metrics and health checks. None: 8080. The option needs NFD 0.18.0 or later.
+        port: Port of metrics and health checks. None: 8080. This option needs NFD 0.18.0 or later.
         metrics_port: Port of metrics before NFD 0.18.0. None: 8081.
         annotations: Annotations of the pods.
         labels: Labels of the pods, besides the labels that the library sets.
@@ -55,8 +53,8 @@ class NfdComponent(NfdOptions):
         priority_class_name: Name of a PriorityClass. It replaces ``NodeFeatureDiscovery(priority_class_name=...)`` for
             this component.
         resources: Requests and limits of the container. They replace the default of the library.
-        node_selector: Node labels to select.
-        tolerations: Tolerations of the pods, besides those of the chart.
+        node_selector: Labels that a node must have.
+        tolerations: Tolerations of the pods, besides the tolerations of the chart that installs NFD.
         affinity: Affinity of the pods, as in a manifest. It replaces the default of the library.
         liveness_probe: Numeric fields of the liveness probe, such as ``periodSeconds``. They override the defaults of
             the library.
@@ -65,9 +63,9 @@ class NfdComponent(NfdOptions):
         network_policy: Network policy of the pods. None: no policy.
 
     Raises:
-        GpuConstructsError: The program or Kubernetes would reject or ignore a value. Also raised if the user sets a
-            label, variable, annotation or flag that the library sets, or a network policy together with
-            ``host_network``, which makes it ineffective.
+        GpuConstructsError: If the component or Kubernetes would reject or ignore a value. Also raised if the user sets
+            a label, variable, annotation or flag that the library sets, or sets ``network_policy`` together with
+            ``host_network``. The network of the node makes the policy ineffective.
     """
 
     extra_args: Sequence[str] = ()
@@ -117,26 +115,26 @@ class NfdComponent(NfdOptions):
         ]
 
     def ports(self) -> dict[str, int | None]:
-        """Return the port numbers by option name, such as ``metrics_port``.
+        """Return the values of the options ``port``, ``metrics_port`` and ``health_port``, by name of the option.
 
-        A port is None if the user does not set it.
+        A value is None if the user does not set the option. The dict omits options that the component does not have.
         """
         members = ("port", "metrics_port", "health_port")
         return {member: getattr(self, member) for member in members if hasattr(self, member)}
 
     def document(self) -> dict[str, Any] | None:
-        """Return the content of the configuration file as a dict. Return None if the component reads no file."""
+        """Return the content of the component's configuration file as a dict. Return None if there is no such file."""
         return None
 
     @property
     def container_name(self) -> str:
-        """Name of the component as NFD spells it, such as ``topology-updater``."""
+        """Name of the component and its container, such as ``topology-updater``."""
         return self._NAME.replace("_", "-")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NfdDeployment(NfdComponent):
-    """The options of a component that runs as a Deployment, so once in the cluster and not on each node.
+    """The options of a component of Node Feature Discovery that runs as a Deployment.
 
     Attributes:
         deployment_annotations: Annotations of the Deployment.
@@ -162,7 +160,7 @@ class NfdDeployment(NfdComponent):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdDaemonSet(NfdComponent):
-    """The options of a component that runs as a DaemonSet, on each node.
+    """The options of a component of Node Feature Discovery that runs as a DaemonSet.
 
     Attributes:
         daemonset_annotations: Annotations of the DaemonSet.
@@ -175,30 +173,34 @@ class NfdDaemonSet(NfdComponent):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdMaster(NfdDeployment):
-    """The options of the master, which sets the node labels that workers and other programs request.
+    """The options of the master of Node Feature Discovery (NFD).
+
+    The master sets the node labels that workers, GPU Feature Discovery and NodeFeatureRules request.
 
     Attributes:
-        config: Content of the file ``nfd-master.conf``. It overrides the default of the library, which allows labels in
-            the domain ``nvidia.com``. A list replaces the complete list of the default, and None removes a key.
+        config: Content of the configuration file ``nfd-master.conf``. It overrides the default of the library, which
+            allows labels in the domain ``nvidia.com``. A list replaces the complete list of the default, and None
+            removes a key.
         health_port: Port of health checks before NFD 0.18.0. None: 8082.
-        instance: Suffix of the annotations, to distinguish several masters in one cluster. None: no suffix.
+        instance: Suffix of the node annotations of this master, to distinguish several masters in one cluster. None: no
+            suffix.
         resync_period: Time between two updates of all nodes. None: one hour.
         deny_label_ns: Label domains that the master rejects. A leading ``*`` matches any prefix.
         extra_label_ns: Label domains that the master always accepts. They replace the default of the library,
             ``nvidia.com``.
         enable_taints: Whether to apply the taints of NodeFeatureRules to nodes.
         nfd_api_parallelism: Number of nodes that the master updates in parallel. None: 10.
-        replica_count: Number of pods. If there are several pods, only the elected leader works, and the others wait.
+        replica_count: Number of pods. If there are several pods, only the elected leader updates nodes.
         startup_probe: Numeric fields of the startup probe. They override the default of the library: 30 failures.
         liveness_probe: Numeric fields of the liveness probe. They override the defaults of Kubernetes.
         readiness_probe: Numeric fields of the readiness probe. They override the default of the library: 10 failures.
-        extra_args: Command-line flags: logging flags, ``-kubeconfig`` and ``-informer-page-size``.
+        extra_args: Command-line flags to add. Valid: logging flags, ``-kubeconfig`` and ``-informer-page-size``.
         affinity: Affinity of the pods, as in a manifest. None: the pods prefer control plane nodes.
 
     Raises:
-        GpuConstructsError: The master would reject or ignore a value, an option and the file set the same thing, or the
-            disruption budget would block each drain of a node. Also raised if the file or a label domain prevents the
-            label ``nvidia.com/gpu.present``.
+        GpuConstructsError: If the master would reject or ignore a value, if an option overrides a key of ``config``, or
+            if the disruption budget would block each drain of a node. Also raised if ``config`` or ``deny_label_ns``
+            prevents the label ``nvidia.com/gpu.present``.
     """
 
     _NAME: ClassVar[str] = "master"
@@ -242,31 +244,32 @@ class NfdMaster(NfdDeployment):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdWorker(NfdDaemonSet):
-    """The options of the worker, which discovers the hardware of each node.
+    """The options of the worker of Node Feature Discovery (NFD), which discovers the hardware of each node.
 
     Attributes:
-        config: Content of the file ``nfd-worker.conf``. It overrides the default of the library, which labels network
-            and display controllers by vendor. A list replaces the complete list of the default, and None removes a key.
-            The rule for ``nvidia.com/gpu.present`` stays, unless one of your rules sets that label.
-        marks_gpu_nodes: Whether the worker sets the label ``nvidia.com/gpu.present`` on GPU nodes. If False, the file
-            contains only ``config``, as in the chart of NFD.
+        config: Content of the configuration file ``nfd-worker.conf``. It overrides the default of the library, which
+            labels network and display controllers by vendor. A list replaces the complete list of the default, and None
+            removes a key. The default rule for the label ``nvidia.com/gpu.present`` stays, unless one of your rules
+            sets this label.
+        marks_gpu_nodes: Whether the worker sets the label ``nvidia.com/gpu.present`` on GPU nodes. If False, the
+            configuration file contains only ``config``, as in the Helm chart of NFD.
         health_port: Port of health checks before NFD 0.18.0. None: 8082.
-        owner_refs: Owners of the NodeFeature objects that a worker creates: ``pod``, ``ds`` (its DaemonSet) and
-            ``node``. Kubernetes deletes the objects when the last owner no longer exists. None: ``pod`` and ``ds``. The
-            option needs NFD 0.19.0 or later.
-        mount_usr_src: Whether to mount ``/usr/src``, where some distributions keep the kernel configuration. Talos does
-            not have this directory.
+        owner_refs: Owners of the NodeFeature objects that a worker creates: ``pod`` (the pod of the worker), ``ds``
+            (its DaemonSet) and ``node``. Kubernetes deletes a NodeFeature object when its last owner no longer exists.
+            None: ``pod`` and ``ds``. This option needs NFD 0.19.0 or later.
+        mount_usr_src: Whether to mount ``/usr/src``, where some distributions store the kernel configuration. Talos
+            does not have this directory.
         mount_features_d: Whether to mount ``/etc/kubernetes/node-feature-discovery/features.d``, which can contain
-            files with further features of the node. The chart of NFD always mounts it.
+            files with additional features of the node. The Helm chart of NFD always mounts this directory.
         liveness_probe: Numeric fields of the liveness probe. They override the default of the library: a delay of 10
             seconds.
         readiness_probe: Numeric fields of the readiness probe. They override the defaults of the library: a delay of 5
             seconds, and 10 failures.
         update_strategy: Update strategy of the DaemonSet. The default replaces pods on a tenth of the nodes at a time.
-        extra_args: Command-line flags: logging flags and ``-kubeconfig``.
+        extra_args: Command-line flags to add. Valid: logging flags and ``-kubeconfig``.
 
     Raises:
-        GpuConstructsError: The worker would reject or ignore a value, or the file would remove the label
+        GpuConstructsError: If the worker would reject or ignore a value, or if ``config`` would remove the label
             ``nvidia.com/gpu.present``.
     """
 
@@ -293,16 +296,19 @@ class NfdWorker(NfdDaemonSet):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdGarbageCollector(NfdDeployment):
-    """The options of the garbage collector, which deletes the NFD objects of nodes that no longer exist.
+    """The options of the garbage collector of Node Feature Discovery (NFD).
+
+    The garbage collector deletes the NodeFeature and NodeResourceTopology objects of nodes that no longer exist.
 
     Attributes:
-        interval: Time between two searches for objects whose deletion the garbage collector missed.
+        interval: Time between two complete searches for such objects. Between the searches, the garbage collector
+            reacts to the deletion of nodes.
         replica_count: Number of pods. All pods work at the same time.
         liveness_probe: Numeric fields of the liveness probe. They override the default of the library: a delay of 10
-            seconds. The option needs NFD 0.18.0 or later.
+            seconds. This option needs NFD 0.18.0 or later.
         readiness_probe: Numeric fields of the readiness probe. They override the default of the library: a delay of 5
-            seconds. The option needs NFD 0.18.0 or later.
-        extra_args: Command-line flags: logging flags, ``-kubeconfig`` and ``-list-size``.
+            seconds. This option needs NFD 0.18.0 or later.
+        extra_args: Command-line flags to add. Valid: logging flags, ``-kubeconfig`` and ``-list-size``.
 
     Raises:
         GpuConstructsError: The garbage collector would reject or ignore a value, or the disruption budget would block
@@ -320,36 +326,38 @@ class NfdGarbageCollector(NfdDeployment):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdTopologyUpdater(NfdDaemonSet):
-    """The options of the topology updater, which publishes the free resources of each NUMA zone of a node.
+    """The options of the topology updater of Node Feature Discovery (NFD).
 
-    It runs as root without capabilities, and can use the socket of the kubelet for pod resources.
+    The topology updater publishes the free resources of each NUMA zone of a node. It reads them from the pod resources
+    socket of the kubelet. Its container runs as root without capabilities.
 
     Attributes:
-        config: Content of the file ``nfd-topology-updater.conf``, which can have the key ``excludeList``.
-        create_crds: Whether to create the CRD of NodeResourceTopology. The default of NFD's chart is False. Its
-            topology updater then fails until the CRD exists.
+        config: Content of the configuration file ``nfd-topology-updater.conf``. The only key is ``excludeList``.
+        create_crds: Whether to create the CRD of NodeResourceTopology, without which the topology updater fails. True
+            by default, unlike in the Helm chart of NFD.
         health_port: Port of health checks before NFD 0.18.0. None: 8082.
-        update_interval: Time between two updates. With zero, the updater works only after a change of the files of the
-            kubelet.
-        watch_namespace: Namespace of the pods to count. ``*`` counts all pods.
-        kubelet_state_dir: Directory of the kubelet on the node. The updater publishes the resources when files in it
-            change. The pod mounts the directory read-only. It contains the Secrets that other pods mount. An empty
-            text: no mount.
-        kubelet_config_path: Path of the kubelet configuration file on the node. None: the updater requests the
-            configuration from the kubelet. From Kubernetes 1.33 on, it needs only the right ``nodes/configz`` for the
-            request. For earlier releases, set the path.
-        kubelet_pod_resources_sock_path: Path of the socket for pod resources on the node. The pod mounts the directory
-            of the socket, so that it finds the new socket after a restart of the kubelet.
-        pod_set_fingerprint: Whether to publish a fingerprint of the pods that the updater counts.
+        update_interval: Time between two updates. With zero, the topology updater publishes only after a change of
+            files in ``kubelet_state_dir``.
+        watch_namespace: Namespace of the pods whose resources the topology updater counts. ``*`` counts all pods.
+        kubelet_state_dir: Directory of the kubelet on the node. The topology updater publishes the resources when files
+            in this directory change. The pod mounts the directory read-only, and can therefore read the Secrets that
+            other pods of the node mount. If the text is empty, the pod does not mount the directory.
+        kubelet_config_path: Path of the kubelet configuration file on the node. None: the topology updater requests the
+            configuration from the kubelet, with the right ``nodes/configz``. Before Kubernetes 1.33, this right is not
+            enough, so set the path.
+        kubelet_pod_resources_sock_path: Path of the pod resources socket on the node. The pod mounts the directory of
+            the socket, so that it finds the new socket after a restart of the kubelet.
+        pod_set_fingerprint: Whether to publish a fingerprint of the pods that the topology updater counts.
         liveness_probe: Numeric fields of the liveness probe. They override the default of the library: a delay of 10
             seconds.
         readiness_probe: Numeric fields of the readiness probe. They override the defaults of the library: a delay of 5
             seconds, and 10 failures.
-        extra_args: Command-line flags: logging flags, ``-kubeconfig``, ``-no-publish`` and ``-api-auth-token-file``.
+        extra_args: Command-line flags to add. Valid: logging flags, ``-kubeconfig``, ``-no-publish`` and
+            ``-api-auth-token-file``.
 
     Raises:
-        GpuConstructsError: The topology updater would reject or ignore a value, a path is not absolute, or the updater
-            has neither an interval nor a directory to watch.
+        GpuConstructsError: If the topology updater would reject or ignore a value, if a path is not absolute, or if
+            ``update_interval`` is zero and ``kubelet_state_dir`` is empty.
     """
 
     _NAME: ClassVar[str] = "topology_updater"

@@ -1,4 +1,4 @@
-"""Checks of the configuration files of Node Feature Discovery (NFD), whose programs silently ignore unknown keys."""
+"""Checks of the configuration files of Node Feature Discovery (NFD), whose components silently ignore unknown keys."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ WORKER: Config = {
 }
 """Default configuration file of the worker.
 
-The worker then publishes ``pci-10de.present``, as with the chart of NVIDIA, and ``nvidia.com/gpu.present``. A rule in
-this file needs no custom resource. PCI classes: 0300 is a display controller, 0302 is a 3D controller.
+With this file, the worker publishes the labels ``feature.node.kubernetes.io/pci-10de.present``, as with NVIDIA's Helm
+chart, and ``nvidia.com/gpu.present``. The PCI class 0300 is a display controller, and 0302 is a 3D controller.
 """
 
 MASTER: Config = {"extraLabelNs": ["nvidia.com"]}
-"""Default configuration file of the master. It allows labels in the domain ``nvidia.com``."""
+"""Default configuration file of the NFD master. It allows node labels in the domain ``nvidia.com``."""
 
 _GPU_DOMAIN, _, _GPU_NAME = placement.GPU_PRESENT.partition("/")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
@@ -51,15 +51,15 @@ _OUTPUTS = ("labels", "labelsTemplate", "vars", "varsTemplate")
 
 
 def facts_of_files() -> Any:
-    """Return the table ``config.yaml``: keys, operators and features in the configuration of Node Feature Discovery."""
+    """Return the table ``config.yaml``: the keys, operators and features that NFD configuration files can contain."""
     return tables.table(__package__, "config.yaml")
 
 
 class Skipped(GpuConstructsError):
-    """The error for a part of a configuration file that the program ignores.
+    """The error for a key or a rule that an NFD component ignores in its configuration file.
 
     Attributes:
-        place: Dotted path of this part in the file.
+        place: Dotted path of the key or rule, such as ``worker.config.core.noPublish``.
     """
 
     def __init__(self, place: str, problem: str) -> None:
@@ -161,10 +161,10 @@ def _term(field: str, value: Any) -> None:
 
 
 def _expressions(field: str, value: Any) -> None:
-    """Raise unless the match expressions of a rule are valid.
+    """Raise if the match expressions of an NFD rule are invalid.
 
-    Match expressions are a mapping from attribute names to expressions, or a list of attribute names. The expression
-    None matches any value.
+    Match expressions are a mapping from attribute names to expressions, or a list of attribute names. An expression
+    that is None matches if the attribute exists.
     """
     if not isinstance(value, Mapping):
         _list(field, value, "text")
@@ -173,7 +173,7 @@ def _expressions(field: str, value: Any) -> None:
 
 
 def _expression(field: str, value: Any) -> None:
-    """Raise unless a match expression is valid.
+    """Raise if a match expression of an NFD rule is invalid.
 
     A match expression is a mapping with an operator and values, or a list of values for the operator ``In``.
     """
@@ -221,7 +221,7 @@ _WITH: Mapping[str, Callable[[str, Any, Any], None]] = {
     "$source": _source,
     "$word": fields.one_of,
 }
-"""Checks that have an argument, by their name in the table of keys. The checks in ``_PLAIN`` have no argument."""
+"""Checks with an argument, by the name of the check in ``config.yaml``. The checks in ``_PLAIN`` have no argument."""
 
 
 def _check(field: str, value: Any, node: Any) -> None:
@@ -252,7 +252,10 @@ def _section(field: str, value: Any, keys: Config) -> None:
 
 
 def merged(default: Any, given: Any) -> Any:
-    """Return two mappings merged as in Helm: the second replaces lists and scalars, and None in it removes a key."""
+    """Return ``given`` merged into ``default`` as in Helm.
+
+    Lists and scalars in ``given`` replace those in ``default``. None in ``given`` removes a key.
+    """
     if not isinstance(given, Mapping):
         return plain(given)
     below = default if isinstance(default, Mapping) else {}
@@ -263,7 +266,7 @@ def merged(default: Any, given: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a copy of a value that contains only plain dicts and lists."""
+    """Return a copy of a value in which all mappings are dicts and all sequences are lists."""
     if isinstance(value, Mapping):
         return {key: plain(member) for key, member in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -272,10 +275,10 @@ def plain(value: Any) -> Any:
 
 
 def document(component: str, given: Config, default: Config) -> dict[str, Any]:
-    """Return the configuration file of a component as a dict: the default, with the user's values merged over it.
+    """Return the configuration file of an NFD component as a dict: the values of the user merged into the default.
 
     Raises:
-        GpuConstructsError: The program would ignore a key or value, or would not start with it.
+        GpuConstructsError: The component would ignore a key or value, or would not start with it.
     """
     if given:
         _section(f"{component}.config", given, facts_of_files()[component])
@@ -284,17 +287,15 @@ def document(component: str, given: Config, default: Config) -> dict[str, Any]:
 
 
 def worker_config(given: Config, *, marks_gpu_nodes: bool = True) -> dict[str, Any]:
-    """Return the configuration file of the worker as a dict.
-
-    It consists of the default, the user's values merged over it, and the rule that labels GPU nodes.
+    """Return the configuration file of the NFD worker as a dict: the values of the user merged into the default.
 
     Args:
-        given: Content of the user's file.
-        marks_gpu_nodes: Whether the worker marks GPU nodes. If False, the result is the file of the user.
+        given: Values of the user for the configuration file.
+        marks_gpu_nodes: Whether to add the default, which sets ``nvidia.com/gpu.present`` on GPU nodes.
 
     Raises:
-        GpuConstructsError: The worker would ignore a key or value or not start with it, or the file would remove the
-            label ``nvidia.com/gpu.present``.
+        GpuConstructsError: The worker would ignore a key or a value, or would not start. Or no node would get
+            ``nvidia.com/gpu.present`` although ``marks_gpu_nodes`` is True.
     """
     if not marks_gpu_nodes:
         return document("worker", given, {})
@@ -325,16 +326,16 @@ def worker_config(given: Config, *, marks_gpu_nodes: bool = True) -> dict[str, A
 def master_config(
     given: Config, *, deny: Sequence[str] | None = None, extra: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the configuration file of the master as a dict: the default, with the user's values merged over it.
+    """Return the configuration file of the NFD master as a dict: the values of the user merged into the default.
 
     Args:
-        given: Content of the user's file.
-        deny: Label domains that the command line denies. They replace the denied domains in the file.
-        extra: Label domains that the command line allows. They replace the allowed domains in the file.
+        given: Values of the user for the configuration file.
+        deny: Label domains that a command-line flag denies, in place of ``denyLabelNs`` in the configuration file.
+        extra: Label domains that a command-line flag allows, in place of ``extraLabelNs`` in the configuration file.
 
     Raises:
-        GpuConstructsError: The master would ignore a key or value or not start with it, or would then reject the labels
-            of GPU nodes.
+        GpuConstructsError: The master would ignore a key or a value, would not start, or would reject the label
+            ``nvidia.com/gpu.present``.
     """
     config = document("master", given, MASTER)
     denied = config.get("denyLabelNs", ()) if deny is None else deny
@@ -380,10 +381,10 @@ def _hides_the_mark(field: str, config: Config) -> Iterator[fields.Conflict]:
 
 
 def check_namespace(master: Config, namespace: str) -> None:
-    """Raise an error if the configuration of the master excludes the namespace in which the workers create objects.
+    """Raise if the NFD master would ignore the namespace in which the workers create NodeFeature objects.
 
     Raises:
-        GpuConstructsError: The file selects namespaces by name, and does not select the namespace of the master.
+        GpuConstructsError: ``nodeFeatureNamespaceSelector`` in ``master`` lists namespaces, but not ``namespace``.
     """
     field = "master.config.restrictions.nodeFeatureNamespaceSelector"
     selector = (master.get("restrictions") or {}).get("nodeFeatureNamespaceSelector") or {}

@@ -1,6 +1,6 @@
-"""The manifests of Node Feature Discovery, which labels nodes with their PCI devices and ``nvidia.com/gpu.present``.
+"""The manifests of Node Feature Discovery (NFD), which labels nodes with their PCI devices and other features.
 
-Source: the node-feature-discovery charts bundled in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
+Source: the Helm charts of NFD 0.17.3 and 0.19.0 in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gpu_constructs.records import dataclass
 
 CONFIG_CHECKSUM = "gpu-constructs/config-sha256"
 LABELS = f"{nfd_labels.DOMAIN}*"
-"""Labels that an installation of NFD (Node Feature Discovery) with an unknown configuration can publish."""
+"""Pattern of the node labels that NFD can publish, for an installation of NFD whose configuration is unknown."""
 
 _NAME = "node-feature-discovery"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -45,19 +45,23 @@ def _definitions(name: str) -> tuple[dict[str, Any], ...]:
 
 
 def custom_resource_definitions(version: str) -> tuple[dict[str, Any], ...]:
-    """Return the CRDs of NodeFeature, NodeFeatureGroup and NodeFeatureRule in a release of NFD."""
+    """Return the CRDs of NodeFeature, NodeFeatureGroup and NodeFeatureRule in a release of Node Feature Discovery.
+
+    Args:
+        version: Value of ``NodeFeatureDiscoveryRelease.definitions``: ``0.17.3`` or ``0.19.0``.
+    """
     return _definitions(f"node-feature-discovery-{version}")
 
 
 def topology_definitions() -> tuple[dict[str, Any], ...]:
-    """Return the CRD of NodeResourceTopology, which is the same in the charts 0.17.3 and 0.19.0."""
+    """Return the CRD of NodeResourceTopology, which is the same in the Helm charts of NFD 0.17.3 and 0.19.0."""
     return _definitions("node-resource-topology-0.19.0")
 
 
 def published_labels(given: NodeFeatureDiscovery) -> NfdLabels | None:
-    """Return the node labels that an NFD (Node Feature Discovery) installation publishes from hardware features.
+    """Return the node labels that Node Feature Discovery publishes with the given options.
 
-    Return None if it publishes none.
+    Return None if the options omit the worker or the master.
     """
     if given.worker is None or given.master is None:
         return None
@@ -73,19 +77,19 @@ def node_feature_discovery(
     instance: str,
     tolerations: Sequence[Mapping[str, Any]],
 ) -> Manifests:
-    """Return the manifests of Node Feature Discovery by construct ID, in the order in which the file contains them.
+    """Return the manifests of Node Feature Discovery by construct ID, in the order of the output file.
 
     Args:
-        given: Options of the user.
-        release: Release to install.
-        namespace: Namespace of the objects, unless the user sets one.
-        default_prefix: Prefix of the names of the objects, unless the user sets one.
-        instance: Value of the label ``app.kubernetes.io/instance``, which is the ID of the chart.
+        given: Options of Node Feature Discovery.
+        release: Release of Node Feature Discovery.
+        namespace: Namespace of the objects, unless the options set a namespace.
+        default_prefix: Prefix of the names of the objects, unless the options set ``fullname``.
+        instance: Value of the label ``app.kubernetes.io/instance``.
         tolerations: Tolerations of the chart for the pods of all components, as in a manifest.
 
     Raises:
         GpuConstructsError: The release does not have an option, two components use the same port in the network of the
-            node, or the master does not read the namespace of the workers.
+            node, or the master would ignore the namespace of the workers.
     """
     _check_release(given.components, release)
     _check_ports(given, release)
@@ -123,10 +127,15 @@ def _check_ports(given: NodeFeatureDiscovery, release: NodeFeatureDiscoveryRelea
 
 
 def _check_release(components: Mapping[str, NfdComponent], release: NodeFeatureDiscoveryRelease) -> None:
-    """Raise unless a release of NFD supports all options that the user sets.
+    """Raise if a release of Node Feature Discovery does not support an option that the user sets.
+
+    Args:
+        components: Options of the components by name, such as ``worker``.
+        release: Release of Node Feature Discovery.
 
     Raises:
-        GpuConstructsError: A later release added an option, key, feature or flag, or an earlier release removed it.
+        GpuConstructsError: An option, a key of ``config``, a feature in a rule or a command-line flag needs a later
+            release, or the release no longer has it.
     """
     for row in config.facts_of_files()["releases"]:
         for name in row["of"]:
@@ -155,11 +164,11 @@ def _value(owner: Any, path: str) -> Any:
 
 
 def _features(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield a pair for each feature, such as ``pci.device``, in rules of NFD: its path, and its name.
+    """Yield a pair for each feature in NFD rules: the path of the feature, and its name such as ``pci.device``.
 
     Args:
-        field: Path of ``value`` in the configuration file.
-        value: Rule, a part of a rule, or a list of these.
+        field: Path of ``value`` in the configuration file, such as ``worker.config.sources.custom``.
+        value: Rule, item of ``matchFeatures`` or ``matchAny``, or a list of such objects.
     """
     if isinstance(value, Mapping):
         if isinstance(value.get("feature"), str):
@@ -173,7 +182,7 @@ def _features(field: str, value: Any) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _Installation:
-    """The settings that are the same for all components of a Node Feature Discovery installation."""
+    """The settings that are the same for all components of Node Feature Discovery, such as the namespace."""
 
     given: NodeFeatureDiscovery
     release: NodeFeatureDiscoveryRelease
@@ -211,7 +220,7 @@ class _Installation:
 
 @dataclass(frozen=True)
 class _Part:
-    """A component of Node Feature Discovery, such as the worker, with the methods that build its objects."""
+    """A component of Node Feature Discovery, such as the worker, with methods that return its manifests."""
 
     of: _Installation
     component: NfdComponent

@@ -1,6 +1,6 @@
-"""``NodeFeatureDiscovery``, the options of Node Feature Discovery (NFD), and all public names of this package.
+"""The options of Node Feature Discovery (NFD): `NodeFeatureDiscovery`, and one class for each component.
 
-Source: the node-feature-discovery charts 0.17.3 and 0.19.0 bundled in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
+Source: the Helm charts of NFD 0.17.3 and 0.19.0 in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
 """
 
 from __future__ import annotations
@@ -43,17 +43,20 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFeatureDiscovery(NfdOptions):
-    """The options of Node Feature Discovery, as the chart of the device plugin installs it.
+    """The options of Node Feature Discovery (NFD) in a ``DevicePluginChart`` or a ``NodeFeatureDiscoveryChart``.
 
     Attributes:
-        image: Image as ``repository:tag`` or with a digest. None: the image of the release.
-        image_pull_policy: Pull policy. ``IfNotPresent`` by default.
+        image: Image as ``repository:tag`` or with a digest. None: the image of the NFD release.
+        image_pull_policy: Pull policy of the image. ``IfNotPresent`` by default.
         image_pull_secrets: Names of Secrets for the registry of the image.
-        fullname: Prefix of the names of the objects. None: a prefix from the name of the chart.
-        namespace: Namespace of the objects. None: the namespace of the chart. It must exist and allow privileged pods.
-        feature_gates: Feature gates ``DisableAutoPrefix`` and ``NodeFeatureGroupAPI``, both off by default.
-        priority_class_name: Name of the PriorityClass of all components. None: no PriorityClass, as in the chart of
-            NFD.
+        fullname: Prefix of the names of the objects. None: a default prefix that the chart sets, such as
+            ``node-feature-discovery``.
+        namespace: Namespace of the objects. Its Pod Security level must be ``privileged``. ``DevicePluginChart``
+            creates this namespace, but ``NodeFeatureDiscoveryChart`` does not. None: the namespace of the chart.
+        feature_gates: Values of the feature gates ``DisableAutoPrefix`` and ``NodeFeatureGroupAPI``, by name. Both are
+            off by default.
+        priority_class_name: Name of the PriorityClass of all components. None: no PriorityClass, as in the Helm chart
+            of NFD.
         master: Options of the master. None: no master. Use None if the cluster already has a master.
         worker: Options of the worker. None: no worker.
         gc: Options of the garbage collector. None: no garbage collector.
@@ -93,7 +96,7 @@ class NodeFeatureDiscovery(NfdOptions):
 
     @property
     def components(self) -> dict[str, NfdComponent]:
-        """Options of the components to install, by name of the option."""
+        """Options of the components to install, by name: ``master``, ``worker``, ``gc`` or ``topology_updater``."""
         every: dict[str, NfdComponent | None] = {
             "master": self.master,
             "worker": self.worker,
@@ -104,10 +107,14 @@ class NodeFeatureDiscovery(NfdOptions):
 
     @property
     def denies_features_of_others(self) -> bool:
-        """Whether the master ignores labels from programs other than its own workers."""
+        """Whether the master reads labels only from NodeFeature objects of the NFD worker.
+
+        If True, the master ignores the labels in NodeFeature objects of other programs, such as GPU Feature Discovery.
+        The value comes from ``restrictions.denyNodeFeatureLabels`` in the configuration file of the master.
+        """
         restrictions = self.master.document().get("restrictions") if self.master is not None else None
         return bool((restrictions or {}).get("denyNodeFeatureLabels"))
 
     def has_gate(self, gate: str) -> bool:
-        """Check whether the options turn on a feature gate of Node Feature Discovery."""
+        """Check whether the options turn on a feature gate of NFD, such as ``NodeFeatureGroupAPI``."""
         return self.feature_gates.get(gate, False)

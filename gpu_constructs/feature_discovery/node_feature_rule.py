@@ -1,4 +1,4 @@
-"""`NodeFeatureRule`: rules by which Node Feature Discovery labels nodes."""
+"""`NodeFeatureRule`: an object with rules by which Node Feature Discovery labels nodes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from gpu_constructs.tree.manifest import Manifest
 class NodeFeatureRule(GpuObject):
     """Rules by which Node Feature Discovery sets labels, annotations, extended resources and taints of nodes.
 
-    Emits one NodeFeatureRule, which is cluster-scoped. Node Feature Discovery must run in the cluster. Its master reads
-    the object, so a change restarts no worker. Pods can select the labels of the rules: ``synth`` and the capacity plan
-    count them as published.
+    Emits one NodeFeatureRule, which is cluster-scoped. Node Feature Discovery must run in the cluster.
+
+    Pods can select nodes by the labels in the rules. ``synth`` and the capacity plan assume that each node that
+    matches a rule has the labels of the rule.
     """
 
     @checked
@@ -38,13 +39,14 @@ class NodeFeatureRule(GpuObject):
             scope: Chart, or a construct in a chart.
             id: ID of the construct.
             rules: Rules, in the order in which Node Feature Discovery applies them. If two rules set the same label,
-                the later one has priority.
+                the later rule has priority.
             name: Name of the object. None: the ID of the construct.
-            extra_label_ns: Label domains of Kubernetes that the master allows through its option ``extra_label_ns``.
-                Empty by default.
+            extra_label_ns: Label domains below ``kubernetes.io`` that the rules can use. Pass the same domains as in
+                ``NfdMaster(extra_label_ns=...)``. Empty by default.
 
         Raises:
-            GpuConstructsError: There is no rule, Kubernetes would reject the name, or the master would ignore a label.
+            GpuConstructsError: If there is no rule, if Kubernetes would reject the name, or if the master would ignore
+                a label.
 
         Source:
             kubernetes-sigs/node-feature-discovery@v0.19.0:pkg/nfd-master/nfd-master.go, filterFeatureLabel

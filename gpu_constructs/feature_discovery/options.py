@@ -1,4 +1,4 @@
-"""Options for parts of a Node Feature Discovery component, such as its probes, and the checks of all options."""
+"""Option classes that the components of Node Feature Discovery (NFD) share, such as `NfdProbe`, and their checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROMETHEUS_DURATION = regex(r"(?=.)(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\
 
 
 def duration_text(span: timedelta | str) -> str:
-    """Return a duration as text in the format of Go, which the NFD programs read. Text stays unchanged."""
+    """Return a duration as text in the format of Go, such as ``3600s``. If ``span`` is text, return it unchanged."""
     return span if isinstance(span, str) else durations.go_duration(span)
 
 
@@ -31,19 +31,24 @@ def duration_text(span: timedelta | str) -> str:
 
 
 def programs() -> Any:
-    """Return the table ``programs.yaml``, which describes the programs of Node Feature Discovery."""
+    """Return the table ``programs.yaml``: flags, ports, mounts and RBAC rules of each component of NFD."""
     return tables.table(__package__, "programs.yaml")
 
 
 def known_flags(component: str) -> Mapping[str, str]:
-    """Return a dict from each flag that ``extra_args`` can contain to the first release with this flag."""
+    """Return the command-line flags that ``extra_args`` of a component can contain.
+
+    The result is a dict from the flag to the first NFD release with this flag, such as ``{"list-size": "0.18.0"}``. The
+    release ``0`` means that all releases have the flag.
+    """
     return {**programs()["logging"], **programs()[component]["free"]}
 
 
 def flags(field: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield a pair for each command-line flag: the path of the argument for messages, and the name of the flag.
+    """Yield a pair for each command-line flag: its path for messages, and its name.
 
-    An argument that has no dash is the value of the flag before it.
+    For example, the pair for ``-v=4`` is ``("master.extra_args[0]", "v")``. An argument without a leading dash is the
+    value of the flag before it. ``field`` is the name of the option, such as ``master.extra_args``.
 
     Raises:
         GpuConstructsError: An argument is neither a flag nor the value of a flag.
@@ -61,16 +66,14 @@ def flags(field: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def check_flags(field: str, arguments: Sequence[str]) -> None:
-    """Raise for a command-line flag that no supported release has, or for which an option of this library exists.
-
-    A program exits if it gets an unknown flag. If it gets a flag twice, it uses the last value.
+    """Raise if an NFD component does not have a command-line flag, or if users must not set the flag themselves.
 
     Args:
-        field: Name of the option in messages, such as ``master.extra_args``.
-        arguments: Command-line flags of the user, with their values.
+        field: Name of the option, such as ``master.extra_args``. The first word is the component.
+        arguments: Value of this option.
 
     Raises:
-        GpuConstructsError: A flag that no supported release has, or for which an option exists.
+        GpuConstructsError: A flag is unknown, or the user must not set the flag in this option.
     """
     component = field.partition(".")[0]
     known, taken = known_flags(component), programs()[component]["taken"]
@@ -227,7 +230,10 @@ CHECKS: Mapping[str, fields.Check] = {
     "update_interval": _span,
     "watch_namespace": fields.unless("*", fields.dns_label),
 }
-"""Checks of options whose type does not fully check the value, by name of the option. They apply to every class."""
+"""Checks of option values, by name of the option.
+
+A name such as ``port`` applies to all classes, and a name such as ``prometheus.labels`` to one class.
+"""
 
 
 # --- options ---------------------------------------------------------------------------------------------------
@@ -235,22 +241,22 @@ CHECKS: Mapping[str, fields.Check] = {
 
 @dataclass(frozen=True, kw_only=True)
 class NfdOptions(fields.Options):
-    """Base class for the options of Node Feature Discovery and of its parts. It checks each option by its name."""
+    """Base class of the option classes for Node Feature Discovery, with the checks that these classes share."""
 
     _CHECKS: ClassVar[fields.Checks] = CHECKS
 
 
 @dataclass(frozen=True, kw_only=True)
 class NfdServiceAccount(NfdOptions):
-    """The ServiceAccount of a component.
+    """The ServiceAccount of a component of Node Feature Discovery.
 
     Attributes:
-        create: Whether to create the account. False: use an existing one, by name.
-        name: Name of the account. None: the name of the other objects of the component.
-        annotations: Annotations of the account, such as the identity of a cloud.
+        create: Whether to create the ServiceAccount. If False, ``name`` is an existing ServiceAccount.
+        name: Name of the ServiceAccount. None: the name that the other objects of the component have.
+        annotations: Annotations of the ServiceAccount, for example for an IAM role of a cloud provider.
 
     Raises:
-        GpuConstructsError: ``create`` is False, and there is no name or there are annotations.
+        GpuConstructsError: If ``create`` is False, but ``name`` is None or ``annotations`` is not empty.
     """
 
     _NAME: ClassVar[str] = "service_account"
@@ -275,20 +281,20 @@ class NfdServiceAccount(NfdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdProbe(NfdOptions):
-    """The times and failure counts of a probe. The user cannot change what the probe checks.
+    """The numeric settings of a probe of Node Feature Discovery. The library sets the endpoint of the probe.
 
-    If a number is None, its default applies.
+    None keeps the default of this library. For a setting without such a default, the default of Kubernetes applies.
 
     Attributes:
         initial_delay_seconds: Time before the first check, in seconds.
-        timeout_seconds: Time until an answer, in seconds.
+        timeout_seconds: Time in which the container must reply to a check, in seconds.
         period_seconds: Time between two checks, in seconds.
         failure_threshold: Number of failed checks in a row after which the probe fails.
-        success_threshold: Number of successful checks in a row after which the probe succeeds again. Only readiness
-            probes have it.
+        success_threshold: Number of successful checks in a row after which a failed probe succeeds again. For liveness
+            and startup probes, it must be 1.
 
     Raises:
-        GpuConstructsError: A number below the minimum of Kubernetes.
+        GpuConstructsError: If a number is below the minimum of Kubernetes.
     """
 
     _NAME: ClassVar[str] = "probe"
@@ -300,7 +306,7 @@ class NfdProbe(NfdOptions):
     success_threshold: int | None = None
 
     def to_manifest(self) -> dict[str, int]:
-        """Return the fields of the probe in a Kubernetes manifest, such as ``periodSeconds``."""
+        """Return the numeric fields of the probe as in a manifest, such as ``periodSeconds``."""
         numbers = {
             "initialDelaySeconds": self.initial_delay_seconds,
             "timeoutSeconds": self.timeout_seconds,
@@ -313,16 +319,16 @@ class NfdProbe(NfdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdNetworkPolicy(NfdOptions):
-    """The network policy of a component. Its rules have the fields of the Kubernetes API.
+    """The network policy of a component of Node Feature Discovery. Its rules have the fields of the Kubernetes API.
 
     Attributes:
-        egress: Egress rules. None: DNS (port 53) and the usual ports of the API server (TCP 80, 443 and 6443), with any
-            address. If a topology updater requests its configuration from the kubelet, the default also includes the
-            port of the kubelet (TCP 10250).
-        ingress: Ingress rules. None: the ports of the component, from any address.
+        egress: Egress rules. None allows DNS (port 53) and the usual ports of the API server (TCP 80, 443 and 6443), to
+            any address. If the topology updater requests the kubelet configuration from the kubelet, the default also
+            allows the port of the kubelet (TCP 10250).
+        ingress: Ingress rules. None allows the ports of the component, from any address.
 
     Raises:
-        GpuConstructsError: A rule with a key that Kubernetes does not have.
+        GpuConstructsError: If a rule has a key that Kubernetes does not have.
     """
 
     _NAME: ClassVar[str] = "network_policy"
@@ -333,18 +339,18 @@ class NfdNetworkPolicy(NfdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdPodDisruptionBudget(NfdOptions):
-    """The number of pods of a Deployment that a drain of nodes can evict at once.
+    """The PodDisruptionBudget of a Deployment of Node Feature Discovery.
 
     Attributes:
-        min_available: Number or percentage (``"50%"``) of pods that must stay. None: 1 if ``max_unavailable`` is None
-            too.
+        min_available: Number or percentage (``"50%"``) of pods that a drain must leave running. If both this option and
+            ``max_unavailable`` are None, the number is 1.
         max_unavailable: Number or percentage of pods that a drain can evict. Do not set it together with
             ``min_available``.
-        unhealthy_pod_eviction_policy: ``AlwaysAllow`` always evicts unhealthy pods. ``IfHealthyBudget`` does so only
-            if enough other pods are healthy.
+        unhealthy_pod_eviction_policy: ``AlwaysAllow`` always allows the eviction of unhealthy pods.
+            ``IfHealthyBudget`` allows it only if enough other pods are healthy.
 
     Raises:
-        GpuConstructsError: The user sets both numbers, or a text is not a percentage.
+        GpuConstructsError: If the user sets both numbers, or if a text is not a percentage.
     """
 
     _NAME: ClassVar[str] = "pod_disruption_budget"
@@ -358,7 +364,7 @@ class NfdPodDisruptionBudget(NfdOptions):
         yield is_twice, f"{self._NAME} must have min_available or max_unavailable, not both. Remove one of them"
 
     def allows(self, replicas: int) -> int:
-        """Return the number of healthy pods that a drain can evict."""
+        """Return the number of pods that a drain can evict if all ``replicas`` pods are healthy."""
 
         def pods(given: int | str) -> int:
             return given if isinstance(given, int) else math.ceil(replicas * int(given[:-1]) / 100)
@@ -368,7 +374,7 @@ class NfdPodDisruptionBudget(NfdOptions):
         return replicas - pods(1 if self.min_available is None else self.min_available)
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the fields of the budget in the spec of a PodDisruptionBudget."""
+        """Return the fields of ``spec`` of the PodDisruptionBudget, without the selector."""
         policy = {"unhealthyPodEvictionPolicy": self.unhealthy_pod_eviction_policy}
         if self.max_unavailable is not None:
             return {"maxUnavailable": self.max_unavailable, **policy}
@@ -377,14 +383,14 @@ class NfdPodDisruptionBudget(NfdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdPodMonitor(NfdOptions):
-    """A PodMonitor (Prometheus Operator) for all components.
+    """The options of a PodMonitor (Prometheus Operator) for all components of Node Feature Discovery.
 
     Attributes:
         scrape_interval: Time between two scrapes.
-        labels: Labels by which Prometheus selects the object, such as ``release: kube-prometheus-stack``.
+        labels: Labels by which Prometheus selects the PodMonitor, such as ``release: kube-prometheus-stack``.
 
     Raises:
-        GpuConstructsError: An interval that Prometheus would reject, or a label that Kubernetes would reject.
+        GpuConstructsError: If Prometheus would reject the interval, or Kubernetes would reject a label.
     """
 
     _NAME: ClassVar[str] = "prometheus"

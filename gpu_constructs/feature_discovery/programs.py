@@ -1,6 +1,7 @@
-"""The flags, variables, ports, probes, mounts and RBAC rules of the programs of Node Feature Discovery (NFD).
+"""The flags, environment variables, ports, probes, mounts and RBAC rules of each Node Feature Discovery component.
 
-The table ``programs.yaml`` describes them. Its rows refer by name to values, called facts, that depend on the options.
+The table ``programs.yaml`` lists these settings. A row of the table can contain the name of a *fact*. A fact is a value
+that the library computes from the options of the component, for example ``is_several`` (several pods).
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ def facts_of(
     release: NodeFeatureDiscoveryRelease,
     namespace: str,
 ) -> Facts:
-    """Return a dict of the values to which rows of the table ``programs.yaml`` refer.
+    """Return the values to which rows of the table ``programs.yaml`` refer, by name.
 
-    They are the options of the component, and values that depend on the options and the release.
+    These are the options of the component, such as ``port``, and values that the library computes, such as
+    ``is_several`` (True if the component has several pods).
 
     Args:
         component: Options of the component.
-        given: Options of all components.
-        release: Release to install.
+        given: Options of Node Feature Discovery.
+        release: Release of Node Feature Discovery.
         namespace: Namespace of the component.
     """
     options = {one.name: getattr(component, one.name) for one in dataclasses.fields(component)}
@@ -72,9 +74,14 @@ def facts_of(
 
 
 def _owners(options: Facts, document: Facts, release: NodeFeatureDiscoveryRelease) -> Sequence[str]:
-    """Return the owners of the NodeFeature objects that the NFD worker creates, such as ``pod`` (the worker's pod).
+    """Return the owners of the NodeFeature objects that the NFD worker creates: ``pod``, ``ds`` or ``node``.
 
-    The order is that of the option ``owner_refs``. The result is empty if the configuration file disables owners.
+    Before NFD 0.19.0, the result is empty if the configuration file disables owners.
+
+    Args:
+        options: Options of the worker by name. The option ``owner_refs`` contains the owners.
+        document: Content of the configuration file of the worker.
+        release: Release of Node Feature Discovery, which determines the default owners.
     """
     if not release.has_owner_refs and document.get("core", {}).get("noOwnerRefs"):
         return ()
@@ -83,12 +90,12 @@ def _owners(options: Facts, document: Facts, release: NodeFeatureDiscoveryReleas
 
 
 def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, Any]]:
-    """Return the RBAC rules that a component needs, as in a manifest.
+    """Return the RBAC rules that a component of NFD needs, as in a manifest.
 
     Args:
         component: Options of the component.
-        facts: Values to which the rules in ``programs.yaml`` refer.
-        scope: ``cluster`` for the rules of the ClusterRole, ``namespace`` for those of the Role.
+        facts: Values of the conditions and placeholders in ``programs.yaml``, as ``facts_of`` returns them.
+        scope: ``cluster`` for the rules of the ClusterRole, or ``namespace`` for the rules of the Role.
     """
     return [
         {
@@ -103,7 +110,10 @@ def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, A
 
 
 def ports(component: NfdComponent, release: NodeFeatureDiscoveryRelease) -> dict[str, int]:
-    """Return a dict from the name of each port of a component to its number."""
+    """Return the port numbers of a component of NFD by port name, for example ``{"metrics": 8081, "health": 8082}``.
+
+    From NFD 0.18.0 on, there is one port ``http`` for metrics and health checks.
+    """
     given = component.ports()
     if release.has_http_health:
         return {"http": given["port"] or 8080}
@@ -114,13 +124,13 @@ def ports(component: NfdComponent, release: NodeFeatureDiscoveryRelease) -> dict
 def container(
     component: NfdComponent, given: NodeFeatureDiscovery, release: NodeFeatureDiscoveryRelease, facts: Facts
 ) -> dict[str, Any]:
-    """Return the manifest of a component's container. The result does not contain the volume mounts.
+    """Return the container of a component of NFD as in a manifest, without its volume mounts.
 
     Args:
         component: Options of the component.
-        given: Options of all components.
-        release: Release to install.
-        facts: Values to which rows of ``programs.yaml`` refer, as ``facts_of`` returns them.
+        given: Options of Node Feature Discovery.
+        release: Release of Node Feature Discovery.
+        facts: Values of the conditions and placeholders in ``programs.yaml``, as ``facts_of`` returns them.
     """
     program, listening = programs()[component._NAME], ports(component, release)
     is_root = isinstance(component, NfdTopologyUpdater)
@@ -190,12 +200,12 @@ def _probes(
 def volumes(
     component: NfdComponent, config_map: str, facts: Facts
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return two lists: the volumes of the pods of a component, and the read-only mounts of its container.
+    """Return two lists: the volumes of the pods of an NFD component, and the read-only mounts of its container.
 
     Args:
         component: Options of the component.
-        config_map: Name of the ConfigMap with the configuration file, if the component has a file.
-        facts: Values to which rows of ``programs.yaml`` refer, as ``facts_of`` returns them.
+        config_map: Name of the ConfigMap with the configuration file. Unused if the component has no such file.
+        facts: Values of the conditions and placeholders in ``programs.yaml``, as ``facts_of`` returns them.
     """
     has_file = component.document() is not None
     files = {"config": ({"configMap": {"name": config_map}}, _CONFIG_FOLDER)} if has_file else {}

@@ -1,4 +1,4 @@
-"""The options of ``NodeFeatureRule``: rules, the features that they match, and the expressions on these features.
+"""The options of `NodeFeatureRule`: rules, the features that the rules match, and the expressions on these features.
 
 Source: kubernetes-sigs/node-feature-discovery@v0.16.0 and @v0.19.0:api/nfd/v1alpha1/types.go,
 pkg/apis/nfd/validate/validate.go and pkg/apis/nfd/nodefeaturerule/expression.go.
@@ -22,16 +22,17 @@ _VALUE_OF_FEATURE = regex(r"@[^.]+\.[^.]+\..+\Z")
 
 
 def check_operands(field: str, operands: Sequence[str], operator: str, kind: str | None = None) -> None:
-    """Raise unless an operator of NFD (Node Feature Discovery) accepts these values.
+    """Raise if an operator of Node Feature Discovery does not accept the given values.
 
     Args:
         field: Path of the values in messages.
         operands: Values of the expression.
         operator: Operator, such as ``In``.
-        kind: How the operator compares values: as versions (``version``), or as whole numbers (None).
+        kind: ``version`` if operators such as ``Gt`` compare versions. None if they compare whole numbers.
 
     Raises:
-        GpuConstructsError: The number of values is wrong, or the operator compares numbers and a value is not one.
+        GpuConstructsError: The operator does not accept this number of values, or it compares numbers and a value is
+            not a number.
     """
     known = tables.table(__package__, "config.yaml")
     fewest, *most = {**known["operators"], **known["rule_operators"]}[operator]
@@ -54,16 +55,19 @@ def check_operands(field: str, operands: Sequence[str], operator: str, kind: str
 
 
 def check_domain(where: str, key: str, own: Sequence[str] = (nfd_labels.DOMAIN,), extra: Sequence[str] = ()) -> None:
-    """Raise an error for a key in a domain that the master of NFD (Node Feature Discovery) ignores.
+    """Raise if the master of Node Feature Discovery ignores a key because of its domain.
+
+    The master ignores keys in domains below ``kubernetes.io``, such as ``node.kubernetes.io/a``, with some exceptions.
 
     Args:
         where: Path of the key in messages.
         key: Key of a label, an annotation, a taint or an extended resource.
-        own: Prefixes of keys in domains of Kubernetes that the master accepts.
-        extra: Domains that the master allows by its option ``extra_label_ns``.
+        own: Domains below ``kubernetes.io`` that the master always accepts, each with a slash at its end, such as
+            ``feature.node.kubernetes.io/``. The master also accepts their subdomains.
+        extra: Domains that the user allows with ``NfdMaster(extra_label_ns=...)``, without their subdomains.
 
     Raises:
-        GpuConstructsError: The domain of the key belongs to Kubernetes.
+        GpuConstructsError: The master ignores the domain of the key.
     """
     domain, slash, _ = f".{key}".rpartition("/")
     is_reserved = slash and domain.endswith(".kubernetes.io") and domain[1:] not in extra
@@ -72,7 +76,7 @@ def check_domain(where: str, key: str, own: Sequence[str] = (nfd_labels.DOMAIN,)
         where,
         f"be outside kubernetes.io, except for {' and '.join(own)}",
         key,
-        way_out="use another domain, because the master ignores this one",
+        way_out="use another domain, because the NFD master ignores this one",
     )
 
 
@@ -110,18 +114,17 @@ def _taint(where: str, given: Taint) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureExpression(fields.Options):
-    """An expression on the value of a feature of a node.
+    """A condition on an attribute of a node feature, for example that the PCI attribute ``vendor`` is ``10de``.
 
     Attributes:
         op: Operator. ``Ge``, ``Le`` and ``GeLe`` need Node Feature Discovery 0.18.0 or later.
-        value: Values, which are text. ``Exists``, ``DoesNotExist``, ``IsTrue`` and ``IsFalse`` take none. ``Gt``,
-            ``Ge``, ``Lt`` and ``Le`` take one number. ``GtLt`` and ``GeLe`` take two.
-        type: ``version`` to compare versions such as ``6.12`` in place of whole numbers. It needs Node Feature
-            Discovery 0.18.0 or later. None: whole numbers.
+        value: Values to compare with the attribute, as text. ``Exists``, ``DoesNotExist``, ``IsTrue`` and ``IsFalse``
+            accept no value. ``Gt``, ``Ge``, ``Lt`` and ``Le`` need one number. ``GtLt`` and ``GeLe`` need two numbers.
+        type: ``version`` if an operator such as ``Gt`` compares versions such as ``6.12``. This needs Node Feature
+            Discovery 0.18.0 or later. None (the default) if it compares whole numbers.
 
     Raises:
-        GpuConstructsError: The operator does not take this number of values, or it compares numbers and a value is
-            not one.
+        GpuConstructsError: If the operator does not accept the values, or does not accept ``type``.
     """
 
     op: Literal[
@@ -150,22 +153,23 @@ class FeatureExpression(fields.Options):
         )
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the expression as it appears in a manifest."""
+        """Return the condition as a match expression in a NodeFeatureRule."""
         return {"op": self.op, "value": list(self.value) or None, "type": self.type}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureMatch(fields.Options):
-    """The features of a node that a rule matches.
+    """Conditions on one node feature in a rule, for example on ``pci.device``.
 
     Attributes:
         feature: Name of the feature, such as ``pci.device`` or ``kernel.version``.
-        match_expressions: Expressions by name of the element or attribute, such as ``vendor``. Each must match. A list
-            of values means the operator ``In``.
-        match_name: Expression on the names of the elements. None: no such expression.
+        match_expressions: Conditions by name of the attribute, such as ``vendor``. All conditions must match. A list of
+            values means the operator ``In``.
+        match_name: Condition on the names of the elements of the feature, for example on the names of kernel modules in
+            ``kernel.loadedmodule``. None: no such condition.
 
     Raises:
-        GpuConstructsError: Node Feature Discovery does not discover the feature.
+        GpuConstructsError: If Node Feature Discovery does not discover the feature.
     """
 
     _CHECKS: ClassVar[fields.Checks] = {"feature": _feature}
@@ -175,7 +179,7 @@ class FeatureMatch(fields.Options):
     match_name: FeatureExpression | None = None
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the features as they appear in a manifest."""
+        """Return the conditions as an item of ``matchFeatures`` in a NodeFeatureRule."""
         return {
             "feature": self.feature,
             "matchExpressions": {
@@ -191,26 +195,28 @@ class FeatureMatch(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureRule(fields.Options):
-    """A rule of a ``NodeFeatureRule``: what a node gets if its features match.
+    """A rule of a ``NodeFeatureRule``: the labels, annotations, extended resources and taints of nodes that match.
 
-    A node matches if all items of ``match_features`` match, and all items of at least one list in ``match_any``. A rule
-    without these two options matches every node. A value ``@<domain>.<feature>.<element>`` stands for the value of that
-    feature.
+    A node matches if it matches both ``match_features`` and ``match_any``. Empty conditions match every node.
+
+    A label value or a resource amount can refer to a feature of the node: ``@<domain>.<feature>.<element>``. For
+    example, ``@kernel.version.major`` is the major version of the kernel.
 
     Attributes:
         name: Name of the rule.
         labels: Labels of the node. A key without a domain gets the domain ``feature.node.kubernetes.io``.
-        labels_template: Template of labels, a line ``key=value`` each, in the template language of Go.
-        vars: Variables that later rules can match as ``rule.matched``.
-        vars_template: Template of variables, a line ``key=value`` each, in the template language of Go.
-        annotations: Annotations of the node, at most 1024 bytes each.
-        extended_resources: Extended resources of the node, each with its amount as a whole number.
-        taints: Taints of the node. They need ``NfdMaster(enable_taints=True)``.
-        match_features: Features that must all match.
-        match_any: Lists of features. The features of at least one list must match.
+        labels_template: Go template that creates labels, with one line ``key=value`` for each label.
+        vars: Variables that later rules can match as the feature ``rule.matched``.
+        vars_template: Go template that creates variables, with one line ``key=value`` for each variable.
+        annotations: Annotations of the node. Each value has at most 1024 bytes.
+        extended_resources: Amounts of extended resources of the node by resource name. An amount is a whole number, or
+            refers to a feature.
+        taints: Taints of the node. The master applies taints only with ``NfdMaster(enable_taints=True)``.
+        match_features: Conditions on features, which must all match.
+        match_any: Lists of conditions on features. All conditions of at least one list must match.
 
     Raises:
-        GpuConstructsError: The rule has no effect, or Node Feature Discovery would ignore a part of it.
+        GpuConstructsError: If the rule sets nothing, or if a key or a value is invalid.
     """
 
     _CHECKS: ClassVar[fields.Checks] = {
@@ -239,7 +245,7 @@ class FeatureRule(fields.Options):
         )
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the rule as it appears in a manifest."""
+        """Return the rule as an item of ``spec.rules`` of a NodeFeatureRule."""
         return {
             "name": self.name,
             "labels": dict(self.labels) or None,

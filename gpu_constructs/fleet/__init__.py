@@ -1,1 +1,1 @@
-"""Fleets: many clusters that one program synthesizes from one file."""
+"""Fleets: many clusters for which one Python program writes the manifest files."""

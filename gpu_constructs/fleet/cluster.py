@@ -22,8 +22,9 @@ class ClusterGroup(fields.Options):
     Attributes:
         match: Labels that a cluster must have to belong to the group. Without labels (the default), the group contains
             every cluster.
-        platform: Platform of clusters that declare none; None (the default) if the group has no platform.
-        values: Values for the clusters; none by default. A cluster that declares the same key keeps its own value.
+        platform: Platform of the clusters in the group that declare no platform themselves; None by default.
+        values: Data by key, which ``Cluster.value`` returns; none by default. If a cluster declares the same key, the
+            value of the cluster takes precedence.
 
     Raises:
         GpuConstructsError: A value has the wrong type, or Kubernetes would reject a label.
@@ -39,22 +40,23 @@ class ClusterGroup(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster(fields.Options):
-    """A cluster of a fleet. The fleet calls a function of the user, which adds the constructs of a cluster to its App.
+    """A cluster of a fleet. For each cluster, ``Fleet`` calls a function of the user that adds constructs to an App.
 
     Attributes:
-        name: Name of the cluster and of its folder in ``dist/``. It is a DNS label.
-        platform: Operating system of the nodes. You can omit it if a ``ClusterGroup`` that contains the cluster
-            declares it. In the function of the user, it is never None.
+        name: Name of the cluster and of its folder in ``dist/``. The name must be a DNS label.
+        platform: Platform of the cluster, such as ``Talos("1.12")``. You can omit it if a ``ClusterGroup`` of the
+            cluster declares a platform. In the function of the user, the platform is never None.
         nodes: GPU nodes of the cluster; none by default.
         rack_watts: A dict from the name of a rack to the power limit of all its boards together, in watts; empty by
             default.
         labels: Labels of the cluster, such as ``{"region": "eu"}``; none by default. A ``ClusterGroup`` selects
-            clusters by labels. The totals of the fleet add up the capacity of all clusters with the same label value.
+            clusters by labels. ``Fleet(totals_by=...)`` selects the labels for sums in the capacity report.
         values: Data for the function of the user, by key; none by default.
 
     Raises:
-        GpuConstructsError: The name is not a DNS label, or it is the name of another folder in ``dist/``. Also raised
-            if a value has the wrong type, or if Kubernetes would reject a label.
+        GpuConstructsError: The name is not a DNS label, or the library uses a folder of this name in ``dist/`` for
+            other files, such as ``reports``. Also raised if a value has the wrong type, or if Kubernetes would reject a
+            label.
     """
 
     name: str
@@ -89,7 +91,7 @@ class Cluster(fields.Options):
             GpuConstructsError: The cluster declares no nodes.
         """
         if not self.nodes:
-            raise GpuConstructsError(f"cluster {self.name!r} has no nodes. Declare them with nodes:")
+            raise GpuConstructsError(f"cluster {self.name!r} has no nodes. Declare GPU nodes with nodes=")
         return GpuInventory(nodes=self.nodes, rack_watts=self.rack_watts)
 
     def value(self, key: str, default: Any = _REQUIRED) -> Any:
@@ -106,15 +108,15 @@ class Cluster(fields.Options):
         if key in self.values or default is not _REQUIRED:
             return self.values.get(key, default)
         raise GpuConstructsError(
-            f"cluster {self.name!r} has no value {key!r}{fields.did_you_mean(key, list(self.values))}. Set it in "
-            "values: of the cluster or of a group"
+            f"cluster {self.name!r} has no value {key!r}{fields.did_you_mean(key, list(self.values))}. Add "
+            "the key to the values of the cluster or of a group"
         )
 
     def in_groups(self, groups: Sequence[ClusterGroup]) -> Cluster:
-        """Return the cluster with the platform and the values of its groups.
+        """Return a copy of the cluster that also has the platform and the values of its groups.
 
-        A value of the cluster replaces the value of a group, and the value of a later group replaces that of an earlier
-        one. Values are not merged.
+        For each key, a value of the cluster takes precedence, then the value of the last group with this key. The
+        method does not merge nested values.
 
         Args:
             groups: All groups of the fleet, in their order.
@@ -126,7 +128,8 @@ class Cluster(fields.Options):
         platforms = [one.platform for one in [*own, self] if one.platform is not None]
         if not platforms:
             raise GpuConstructsError(
-                f"cluster {self.name!r} must have a platform, got none. Set platform: of the cluster or of a group"
+                f"cluster {self.name!r} must have a platform, got none. Set platform of the cluster or one of its "
+                "groups"
             )
         values = {key: value for one in [*own, self] for key, value in one.values.items()}
         return replace(self, platform=platforms[-1], values=values)

@@ -24,7 +24,7 @@ class Clusters(fields.Options):
 
     Attributes:
         clusters: Clusters, as the file declares them.
-        groups: Groups, in the order of the file; none by default.
+        groups: Settings for clusters with certain labels, in the order of the file; none by default.
     """
 
     clusters: Sequence[Cluster]
@@ -35,7 +35,7 @@ def read(text: str) -> Clusters:
     """Return the clusters and groups in a YAML text.
 
     Raises:
-        GpuConstructsError: The text is not a valid file.
+        GpuConstructsError: The text is not valid YAML, or declares an invalid cluster or group.
     """
     top = _ClustersFile().root(text)
     if top is None:
@@ -68,7 +68,7 @@ def _plain(value: Value) -> Any:
 
 
 class _ClustersFile(InventoryFile):
-    """The rules of a YAML file with clusters. They are the rules of an inventory file, but allow deeper nesting."""
+    """The reader of a YAML file with clusters. A file can have platforms, and deeper nesting than an inventory file."""
 
     deepest = 16
     called = "a file with clusters"

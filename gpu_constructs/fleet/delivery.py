@@ -1,4 +1,4 @@
-"""``FleetDelivery``, the method by which the files of a fleet reach its clusters."""
+"""``FleetDelivery``, the objects with which Argo CD or Flux deploys the manifest files of a fleet to its clusters."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LONGEST_NAME = 63
 
 @dataclass(frozen=True, kw_only=True)
 class FleetDelivery(metaclass=ShortErrors):
-    """The method by which the files of a fleet reach its clusters.
+    """The settings with which Argo CD or Flux deploys the manifest files of a fleet to its clusters.
 
     ``FleetDelivery.argo_cd(...)`` emits one ApplicationSet, and ``FleetDelivery.flux(...)`` emits one Kustomization for
-    each cluster. Both read ``dist/<cluster>/`` from a Git repository. Apply the file to the cluster in which Argo CD or
-    Flux runs.
+    each cluster. Argo CD or Flux then reads ``dist/<cluster>/``, for example from a Git repository. Apply
+    ``dist/fleet.k8s.yaml`` to the cluster in which Argo CD or Flux runs.
     """
 
     @classmethod
@@ -38,7 +38,7 @@ class FleetDelivery(metaclass=ShortErrors):
         automated: Sequence[Automated] | None = ("prune", "self-heal"),
         deletion: Literal["orphan", "delete"] = "orphan",
     ) -> FleetDelivery:
-        """Return a delivery with Argo CD: an ApplicationSet with one Application for each cluster.
+        """Return the settings for Argo CD: an ApplicationSet that creates one Application for each cluster.
 
         The destination of each Application is the cluster that has the same name in Argo CD.
 
@@ -49,10 +49,11 @@ class FleetDelivery(metaclass=ShortErrors):
             name: Name of the ApplicationSet, and the first part of the names of the Applications; ``gpu`` by default.
             namespace: Namespace in which Argo CD reads ApplicationSets; ``argocd`` by default.
             project: Name of the AppProject; ``default`` by default.
-            automated: Automatic actions: ``prune`` deletes objects that left the folder, and ``self-heal`` reverts
-                changes of other clients. None: you start each sync.
-            deletion: What happens to the objects of a cluster if the cluster leaves the fleet, or if you delete the
-                ApplicationSet. With ``orphan`` (the default), they stay. With ``delete``, Argo CD deletes them.
+            automated: Actions of the automatic sync: ``prune`` deletes objects that are no longer in the folder of the
+                cluster, and ``self-heal`` reverts direct changes in the cluster. With None, you start each sync
+                yourself.
+            deletion: Whether Argo CD deletes the objects in a cluster if you remove the cluster from the fleet, or if
+                you delete the ApplicationSet: ``orphan`` (the default) keeps the objects, ``delete`` deletes them.
 
         Raises:
             GpuConstructsError: The repository is not an address or contains credentials, or Kubernetes would reject a
@@ -86,18 +87,19 @@ class FleetDelivery(metaclass=ShortErrors):
         interval: timedelta | str = "10m",
         prune: bool = True,
     ) -> FleetDelivery:
-        """Return a delivery with Flux: one Kustomization for each cluster.
+        """Return the settings for Flux: one Kustomization for each cluster.
 
         Args:
-            path: Path of the output folder in the source; ``dist`` by default.
+            path: Path of the output folder in the Flux source; ``dist`` by default.
             source: Name of the Flux source with the output folder; ``flux-system`` by default.
-            source_kind: Kind of the source; ``GitRepository`` by default.
+            source_kind: Kind of the Flux source; ``GitRepository`` by default.
             name: First part of the names of the Kustomizations; ``gpu`` by default.
-            namespace: Namespace of the Kustomizations and of the source; ``flux-system`` by default.
-            kubeconfig_secret: Name of the Secret in that namespace with the kubeconfig of a cluster. ``{cluster}``
-                stands for the name of the cluster. None: the cluster in which Flux runs.
+            namespace: Namespace of the Kustomizations and of the Flux source; ``flux-system`` by default.
+            kubeconfig_secret: Name of the Secret with the kubeconfig of a cluster; ``{cluster}-kubeconfig`` by default.
+                ``{cluster}`` stands for the name of the cluster. With None, Flux deploys to the cluster in which it
+                runs.
             interval: Time between two comparisons of a cluster with its folder; 10 minutes by default.
-            prune: Whether Flux deletes objects that left the folder; True by default.
+            prune: Whether Flux deletes objects that are no longer in the folder; True by default.
 
         Raises:
             GpuConstructsError: Flux would reject the interval, or Kubernetes would reject a name.
@@ -117,7 +119,7 @@ class FleetDelivery(metaclass=ShortErrors):
         )
 
     def manifests(self, clusters: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the manifests of the objects with which Argo CD or Flux deploys the files of the named clusters.
+        """Return the ApplicationSet or Kustomizations that deploy the manifest files of the named clusters.
 
         Raises:
             GpuConstructsError: The name of an object is too long for a label.
@@ -145,8 +147,8 @@ def _check_names(name: str, clusters: Iterable[str]) -> None:
     for cluster in clusters:
         if len(f"{name}-{cluster}") > _LONGEST_NAME:
             raise GpuConstructsError(
-                f"delivery.name must leave room for the names of clusters in {_LONGEST_NAME} characters, got "
-                f"'{name}-{cluster}'. Shorten one of them"
+                f"delivery.name and the name of a cluster must have at most {_LONGEST_NAME} characters together, got "
+                f"'{name}-{cluster}'. Shorten one of the two names"
             )
 
 

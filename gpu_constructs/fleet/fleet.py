@@ -1,4 +1,4 @@
-"""``Fleet``: many clusters that one program synthesizes from one file."""
+"""``Fleet``: many clusters for which one Python program writes the manifest files."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ from gpu_constructs.output.files import SUFFIX, OutputFiles, PartlyWritten, runn
 from gpu_constructs.output.synthesis import SynthesisReport, is_strict, print_result
 
 _NAMED = 3
-"""Number of clusters that a message names."""
+"""Largest number of clusters that a message names."""
 
 _OUTDIR_VARIABLE = "CDK8S_OUTDIR"
 
 
 class Fleet(metaclass=ShortErrors):
-    """Clusters that one program synthesizes with one function.
+    """Clusters whose constructs one Python function of the user creates.
 
     Attributes:
-        clusters: Clusters with the platforms and the values of their groups, in the order of the user.
+        clusters: Clusters, each with the platform and the values of its groups, in the order in which the user lists
+            the clusters.
     """
 
     def __init__(
@@ -54,17 +55,19 @@ class Fleet(metaclass=ShortErrors):
         delivery: FleetDelivery | None = None,
         totals_by: Sequence[str] = ("region", "owner"),
     ) -> None:
-        """Create the fleet. It writes nothing.
+        """Create the fleet. Call ``synth`` to write its output files.
 
         Args:
-            fill: Function that adds the constructs of a cluster to its App: ``fill(app, cluster)``. With ``jobs``, it
-                must be at the top level of a module.
+            fill: Function that adds the constructs of a cluster to its App: ``fill(app, cluster)``. If ``synth`` uses
+                several processes (``jobs``), the function must be at the top level of a module.
             clusters: Clusters with different names.
-            groups: Settings for the clusters that have certain labels; none by default. Later groups replace earlier
-                ones, and a cluster replaces its groups.
-            delivery: Method by which the files reach the clusters; None (the default) if you apply them yourself.
-            totals_by: Labels of clusters by whose values the capacity of the fleet adds up; ``region`` and ``owner`` by
-                default. The capacity also adds up by board.
+            groups: Settings for the clusters that have certain labels; none by default. A setting of a later group
+                replaces that of an earlier group, and a setting of a cluster replaces that of its groups.
+            delivery: Settings with which Argo CD or Flux deploys the manifest files to the clusters. With None (the
+                default), you apply the manifest files yourself.
+            totals_by: Labels of clusters for the capacity report; ``region`` and ``owner`` by default. For each value
+                of such a label, the report adds up the capacity of all clusters with this value. It also adds up the
+                capacity of all boards of the same name.
 
         Raises:
             GpuConstructsError: There is no cluster, two clusters have the same name, or a cluster has no platform.
@@ -80,7 +83,7 @@ class Fleet(metaclass=ShortErrors):
                 ),
                 (
                     delivery is not None and not isinstance(delivery, FleetDelivery),
-                    f"delivery must come from FleetDelivery, got {delivery!r:.60}",
+                    f"delivery must come from FleetDelivery.argo_cd(...) or .flux(...), got {delivery!r:.60}",
                 ),
             ]
         )
@@ -110,8 +113,8 @@ class Fleet(metaclass=ShortErrors):
         Args:
             path: Path of the file.
             fill: Function that adds the constructs of a cluster to its App.
-            delivery: Method by which the files reach the clusters; None by default.
-            totals_by: Labels by whose values the capacity of the fleet adds up.
+            delivery: Settings with which Argo CD or Flux deploys the manifest files to the clusters; None by default.
+            totals_by: Labels of clusters. The capacity report adds up the capacity of the clusters with the same value.
 
         Raises:
             GpuConstructsError: The file is not readable, or its content is invalid. The message states the line.
@@ -140,26 +143,28 @@ class Fleet(metaclass=ShortErrors):
         quiet: bool = False,
         program: str | None = None,
     ) -> None:
-        """Write the files of the clusters. If there is a problem, print all problems and exit with status 1.
+        """Write the output files of the clusters. If there is a problem, print all problems and exit with status 1.
 
-        Each cluster goes to the folder with its name, as with the function ``synth``. Helm values, machine
-        configuration and reports go to folders beside it. ``fleet.k8s.yaml`` contains the objects of the delivery, and
-        ``reports/fleet-capacity.txt`` and ``.json`` contain the sums of all capacity plans. If one cluster has a
-        problem, the run writes nothing.
+        The manifest files of a cluster are in ``<outdir>/<cluster>/``. The folders ``helm-values``, ``machine-config``
+        and ``reports`` in ``outdir`` contain a folder for each cluster too. ``fleet.k8s.yaml`` contains the
+        ApplicationSet of Argo CD or the Kustomizations of Flux that deploy the manifest files. The reports
+        ``fleet-capacity.txt`` and ``fleet-capacity.json`` add up the capacity plans of all clusters. For a cluster that
+        this run does not write, the reports use the capacity plan from an earlier run. If one cluster has a problem,
+        the method writes no file.
 
-        A run of all clusters removes the files of clusters that are no longer in the fleet. A run with ``only`` or
-        ``shard`` removes outdated files only in its own clusters. A run with ``shard`` does not write the sums, because
-        it does not know the other clusters. Call ``finish`` after all shards.
+        A call for all clusters removes the output files of clusters that are no longer in the fleet. A call with
+        ``only`` or ``shard`` removes outdated output files of the selected clusters only. A call with ``shard`` does
+        not write the capacity reports of the fleet. Call ``finish`` after all shards to write these reports.
 
         Args:
-            outdir: Output folder; by default the value of ``CDK8S_OUTDIR``, or ``dist``.
+            outdir: Output folder; by default the value of the environment variable ``CDK8S_OUTDIR``, or ``dist``.
             only: Names of clusters, or patterns such as ``eu-*``; all clusters by default.
             shard: Shard of the clusters, such as ``3/10`` for the third of ten; all by default. The shard of a cluster
                 depends only on its name.
-            jobs: Number of processes; 1 by default. If it is more than 1, other processes import the program again.
+            jobs: Number of processes; 1 by default. If it is more than 1, each process imports the user's app again.
             strict: Whether warnings are errors, as for the function ``synth``.
             quiet: Whether to omit the progress and the line that summarizes the result.
-            program: Name of the program for the first lines of files, as for the function ``synth``.
+            program: Name of the user's app in the first line of output files, as for the function ``synth``.
         """
         options: dict[str, Any] = {"only": only, "shard": shard, "jobs": jobs, "strict": strict, "program": program}
         print_result(lambda: self.synthesize(outdir, quiet=quiet, **options), quiet=quiet)
@@ -176,16 +181,16 @@ class Fleet(metaclass=ShortErrors):
         quiet: bool = True,
         program: str | None = None,
     ) -> SynthesisReport:
-        """Write the files of the clusters as ``synth`` does. Return a report, and raise an error instead of exiting.
+        """Write the output files of the clusters like ``synth``. Return a report, or raise an error with all problems.
 
         Args:
             outdir: Output folder, as for ``synth``.
-            only: Names of clusters, or patterns.
-            shard: Shard of the clusters.
-            jobs: Number of processes.
+            only: Names of clusters, or patterns such as ``eu-*``; all clusters by default.
+            shard: Shard of the clusters, such as ``3/10``; all by default.
+            jobs: Number of processes; 1 by default.
             strict: Whether warnings are errors.
-            quiet: Whether to omit the progress.
-            program: Name of the program.
+            quiet: Whether to omit the progress; True by default.
+            program: Name of the user's app in the first line of output files.
 
         Raises:
             SynthesisError: If there is a problem. The error lists all problems.
@@ -214,16 +219,17 @@ class Fleet(metaclass=ShortErrors):
 
     @short_errors
     def finish(self, outdir: str | None = None, *, program: str | None = None) -> SynthesisReport:
-        """Write the files of the whole fleet after the runs of all shards, and remove files of former clusters.
+        """Write ``fleet.k8s.yaml`` and the capacity reports of the fleet, after ``synth`` has run for all shards.
 
-        The function reads the capacity plans of the clusters from the output folder.
+        The method reads the capacity plans of the clusters from the output folder. It also removes the output files of
+        clusters that are no longer in the fleet.
 
         Args:
             outdir: Output folder, as for ``synth``.
-            program: Name of the program, as for ``synth``.
+            program: Name of the user's app, as for ``synth``.
 
         Raises:
-            SynthesisError: If another program owns a file of the whole fleet.
+            SynthesisError: If one of the files belongs to another Python program, or if the method cannot write it.
         """
         work = Work(self._fill, _root(outdir), running_program() if program is None else program, id(self))
         output = self._own_files(work, (), is_whole=True, adds_up=True)
@@ -258,13 +264,14 @@ class Fleet(metaclass=ShortErrors):
             parser.error(error.problem)
 
     def _own_files(self, work: Work, done: Sequence[Outcome], *, is_whole: bool, adds_up: bool) -> OutputFiles:
-        """Return the files that belong to the whole fleet and not to one of its clusters.
+        """Return the output files of the whole fleet: ``fleet.k8s.yaml`` and the capacity reports.
 
         Args:
             work: Settings of the run, which are the same for all clusters.
             done: Results of the clusters in this run.
-            is_whole: Whether the run contains all clusters, so that it can remove the files of former clusters.
-            adds_up: Whether to write the sums of the capacity plans.
+            is_whole: Whether the run contains all clusters of the fleet. If True, writing the files also removes the
+                output files of clusters that are no longer in the fleet.
+            adds_up: Whether to write the capacity reports of the fleet.
         """
         output = OutputFiles(
             work.root,
@@ -285,7 +292,7 @@ class Fleet(metaclass=ShortErrors):
         return output
 
     def _sums(self, root: Path, done: Sequence[Outcome]) -> dict[str, str]:
-        """Return the reports with the sums of all capacity plans, as text by path; empty if no cluster has a plan.
+        """Return the capacity reports of the fleet, as text by path; empty if no cluster has a capacity plan.
 
         Args:
             root: Output folder of the fleet.
@@ -304,12 +311,12 @@ class Fleet(metaclass=ShortErrors):
     def _written(
         self, root: Path, done: Sequence[Outcome], output: OutputFiles, told: Sequence[str]
     ) -> SynthesisReport:
-        """Replace the old files of the fleet and of its clusters by the new ones. Return the report on the run.
+        """Replace the old output files of the fleet and its clusters by the new output files, and return a report.
 
         Args:
             root: Output folder of the fleet.
-            done: Results of the clusters, with their files under temporary names.
-            output: Files of the whole fleet.
+            done: Results of the clusters, with their output files under temporary names.
+            output: Output files of the whole fleet.
             told: Warnings for the report.
         """
         files: dict[str, list[Path]] = defaultdict(list)
@@ -331,11 +338,11 @@ def _root(outdir: str | None) -> Path:
 def _messages(done: Sequence[Outcome], heeds_warnings: bool) -> tuple[list[str], list[str]]:
     """Return two lists: the warnings and the problems of all clusters. Print the warnings if there is no problem.
 
-    Clusters with the same message share one line.
+    A message of several clusters occurs once, and begins with the names of these clusters.
 
     Args:
         done: Results of all clusters of the run.
-        heeds_warnings: Whether warnings count as problems.
+        heeds_warnings: Whether warnings also count as problems.
     """
     told = [(f"{who}: {one.text}", one) for one, who in _grouped((one.name, one.told) for one in done)]
     checked = [f"{who}: {text}" for text, who in _grouped((one.name, one.warnings) for one in done)]
@@ -349,11 +356,11 @@ def _messages(done: Sequence[Outcome], heeds_warnings: bool) -> tuple[list[str],
 
 
 def _print(told: Iterable[tuple[str, Told]], checked: Iterable[str]) -> None:
-    """Print warnings of constructs, each with the user's line of code, and warnings of checks.
+    """Print warnings of constructs, each with its line of code in the user's app, and warnings of checks.
 
     Args:
-        told: Text of each warning of a construct, and the warning with its line of code.
-        checked: Texts of the warnings of the checks.
+        told: Warnings of constructs, as pairs: the text to print, and the warning with its line of code.
+        checked: Texts of the warnings of checks.
     """
     for text, one in told:
         warnings.warn_explicit(text, GpuConstructsWarning, one.filename, one.line)

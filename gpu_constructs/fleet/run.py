@@ -34,8 +34,8 @@ class Work(NamedTuple):
     Attributes:
         fill: Function of the user that adds the constructs of a cluster to its App.
         root: Output folder of the fleet.
-        program: Name of the program for the first lines of the files.
-        fleet: Number that identifies the fleet in this process.
+        program: Name of the user's app in the first line of output files.
+        fleet: Number that identifies the ``Fleet`` in this process.
     """
 
     fill: Fill
@@ -45,7 +45,7 @@ class Work(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A warning of a construct, and the line of user code that it refers to."""
+    """A warning of a construct, with the file and the line of the user's app to which the warning refers."""
 
     text: str
     filename: str
@@ -53,16 +53,16 @@ class Told(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of one cluster.
+    """The result of the synthesis of one cluster.
 
     Attributes:
         name: Name of the cluster.
         problems: Texts of the problems.
         told: Warnings of constructs.
         warnings: Warnings of the checks.
-        staged: Files of the cluster under temporary names; None if there is a problem.
-        capacity: Capacities by name of the board. The capacity of the whole cluster has the empty name. None without a
-            capacity plan.
+        staged: Output files of the cluster under temporary names; None if there is a problem.
+        capacity: Capacity by name of the board, such as ``H100``. The key of the whole cluster is the empty text. None
+            if the cluster has no capacity plan.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(work: Work, cluster: Cluster) -> Outcome:
-    """Fill, check and render the App of a cluster, and write its files under temporary names. Return the result."""
+    """Synthesize the App of a cluster, write its output files under temporary names, and return the result."""
     outdir = work.root / cluster.name
     app = App(outdir=str(outdir))
     with warnings.catch_warnings(record=True) as caught:
@@ -115,7 +115,7 @@ def _capacity(output: OutputFiles, outdir: Path) -> Mapping[str, Capacity] | Non
 
 
 def outcomes(work: Work, clusters: Sequence[Cluster], jobs: int) -> Iterator[Outcome]:
-    """Yield the outcome of each cluster, in the order of the clusters.
+    """Yield the result of the synthesis of each cluster, in the order of the clusters.
 
     Args:
         work: Settings of the run, which are the same for all clusters.
@@ -154,9 +154,12 @@ def outcomes(work: Work, clusters: Sequence[Cluster], jobs: int) -> Iterator[Out
 
 @contextmanager
 def _processes(work: Work, jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Start new processes, each of which imports the program again, and return their pool as a context.
+    """Start a pool of Python processes for a ``with`` block. Each process imports the user's app again.
 
-    The function does not fork this process, because a copy would share its Node.js process.
+    The function does not fork this process, because the copies would share one Node.js process.
+
+    Raises:
+        GpuConstructsError: The function of the user is not at the top level of a module.
     """
     try:
         pickle.dumps(work)
@@ -188,24 +191,24 @@ def _in_process(cluster: Cluster) -> Outcome:
 
 
 def _discard(started: Sequence[Future[Outcome]]) -> None:
-    """Cancel those jobs of other processes that have not started, and remove the temporary files of the others."""
+    """Cancel each synthesis that has not started. Wait for each started one, and remove its temporary files."""
     for one in started:
         if not one.cancel() and one.exception() is None:
             discard([one.result()])
 
 
 def discard(done: Iterable[Outcome]) -> None:
-    """Remove the temporary files of the given outcomes (results of clusters)."""
+    """Remove the temporary files in the given results of clusters."""
     for one in done:
         if one.staged is not None:
             one.staged.discard()
 
 
 def with_progress(found: Iterable[Outcome], count: int) -> Iterator[Outcome]:
-    """Yield the given outcomes. After two seconds, a terminal also shows the number of outcomes so far.
+    """Yield the given results of clusters, and show in a terminal how many clusters have a result, such as ``3 of 40``.
 
     Args:
-        found: Outcomes of the clusters, which the function reads one by one.
+        found: Results of the clusters, which the function reads one by one.
         count: Number of all clusters in the run.
     """
     start, is_shown = time.monotonic(), False

@@ -13,15 +13,15 @@ _SHARD = fields.regex(r"([0-9]{1,5})/([0-9]{1,5})\Z")
 
 
 def selected(clusters: Sequence[Cluster], only: Sequence[str], shard: str | None) -> list[Cluster]:
-    """Return the clusters of a run, in their order.
+    """Return the clusters that one run synthesizes, in the order of ``clusters``.
 
     Args:
         clusters: All clusters of the fleet.
-        only: Names of clusters, or patterns such as ``eu-*``. Empty: all clusters.
-        shard: Shard, such as ``3/10`` for the third of ten. None: all shards.
+        only: Names of clusters, or patterns such as ``eu-*``. If it is empty, the function selects all clusters.
+        shard: Shard of the clusters, such as ``3/10`` for the third of ten. None selects all shards.
 
     Raises:
-        GpuConstructsError: A name or a pattern fits no cluster, or the shard is invalid.
+        GpuConstructsError: A name or a pattern matches no cluster, or the shard is invalid.
     """
     names = [cluster.name for cluster in clusters]
     for pattern in only:
@@ -40,10 +40,7 @@ def selected(clusters: Sequence[Cluster], only: Sequence[str], shard: str | None
 
 
 def _shard(shard: str | None) -> tuple[int, int]:
-    """Return the two numbers in the text of a shard: for ``3/10``, the shard 3 of 10 shards.
-
-    For None, the result is shard 1 of 1.
-    """
+    """Return the number of a shard and the number of all shards: ``(3, 10)`` for ``3/10``, ``(1, 1)`` for None."""
     if shard is None:
         return 1, 1
     fields.of_type("shard", shard, str)
@@ -51,15 +48,15 @@ def _shard(shard: str | None) -> tuple[int, int]:
     number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count:
         raise GpuConstructsError(
-            f"shard must be a number and the count of shards, from '1/10' to '10/10', got {shard!r}"
+            f"shard must be the number of a shard and the number of all shards, such as '3/10', got {shard!r}"
         )
     return number, count
 
 
 def _place(name: str) -> int:
-    """Return a number that depends only on the name of a cluster, and decides its shard.
+    """Return a number that depends only on the name of a cluster, and decides in which shard the cluster is.
 
-    A cluster stays in its shard if the fleet gets other clusters.
+    So a cluster stays in its shard if the user adds other clusters to the fleet.
     """
     import hashlib
 

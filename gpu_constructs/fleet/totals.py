@@ -18,17 +18,17 @@ _UNKNOWN_BOARD = "unknown board"
 
 
 class Capacity(NamedTuple):
-    """The capacity of a cluster, of a label value, or of a board.
+    """The GPU capacity of one cluster, of all clusters with the same label value, or of all boards of the same name.
 
     Attributes:
         clusters: Number of clusters.
         nodes: Number of GPU nodes.
         boards: Number of boards.
-        watts: Power limit of all boards whose limit is known, in watts.
+        watts: Sum of the known power limits of the boards, in watts.
         slots: Number of devices or slots that the nodes advertise, by GPU resource.
-        used: Number of devices or slots that pods use in the plans, by GPU resource.
-        waiting: Number of pods for which the plans find no room. None for a board, because a plan does not count pods
-            by board.
+        used: Number of devices or slots that pods use in the capacity plans, by GPU resource.
+        waiting: Number of pods for which the capacity plans find no room. None for a board, because a plan does not
+            count pods by board.
     """
 
     clusters: int
@@ -41,13 +41,13 @@ class Capacity(NamedTuple):
 
 
 def of_cluster(report: str) -> dict[str, Capacity]:
-    """Return the capacity of a cluster, and of each of its boards.
+    """Return the capacity of a cluster, and of each kind of board in the cluster.
 
     Args:
         report: Capacity plan of the cluster as JSON text.
 
     Returns:
-        Capacity by name of the board. The capacity of the whole cluster has the empty name.
+        Capacity by name of the board, such as ``H100``. The key of the whole cluster is the empty text.
     """
     plan = json.loads(report)
     by_board: dict[str, list[Capacity]] = defaultdict(list)
@@ -91,12 +91,12 @@ def summed(parts: Iterable[Capacity]) -> Capacity:
 
 
 def on_disk(folder: Path) -> dict[str, Capacity] | None:
-    """Return the capacities in the report of an earlier run, as a dict by name of the board.
+    """Return the capacities in the JSON capacity report of an earlier run, as a dict by name of the board.
 
-    The capacity of the whole cluster has the empty name. Return None if the folder has no report.
+    The key of the whole cluster is the empty text. Return None if the folder contains no such report.
 
     Args:
-        folder: Folder with the reports of the cluster.
+        folder: Folder with the reports of one cluster.
     """
     for path in sorted(folder.glob("*.json")):
         try:
@@ -111,9 +111,10 @@ class Totals(NamedTuple):
     """The capacity of a fleet.
 
     Attributes:
-        by_cluster: Capacity of each cluster that has a plan, by name.
-        by: Nested dict: for each label, and for the key ``board``, the capacity by value of the label or by board.
-        without_plan: Names of the clusters without a plan.
+        by_cluster: Capacity of each cluster that has a capacity plan, by name.
+        by: Nested dict: for each label, the capacity by value of the label, such as ``{"region": {"eu": ...}}``. The
+            key ``board`` contains the capacity by name of the board.
+        without_plan: Names of the clusters without a capacity plan.
     """
 
     by_cluster: Mapping[str, Capacity]
@@ -148,12 +149,12 @@ class Totals(NamedTuple):
 def totals(
     clusters: Sequence[Cluster], capacities: Mapping[str, Mapping[str, Capacity] | None], labels: Sequence[str]
 ) -> Totals:
-    """Return the sums of the capacities of clusters: in all, by the value of each label, and by board.
+    """Return the capacity of each cluster, of all clusters with the same label value, and of all boards of one name.
 
     Args:
         clusters: Clusters of the fleet.
-        capacities: Capacity of each cluster as ``of_cluster`` returns it, by name of the cluster; None without a plan.
-        labels: Labels by whose values the function adds up. It leaves out labels that no cluster has.
+        capacities: Results of ``of_cluster``, by name of the cluster; None for a cluster without a capacity plan.
+        labels: Labels of clusters, such as ``region``. The result contains no sums for a label that no cluster has.
     """
     planned = {one.name: found for one in clusters if (found := capacities.get(one.name)) is not None}
     by = {

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def sha256(text: str) -> str:
-    """Return the SHA-256 checksum of a text. In a pod template, it restarts the pods if the text changes."""
+    """Return the SHA-256 checksum of a text. As a pod annotation, it restarts the pods after a change of the text."""
     import hashlib  # Here, because the library of the operating system that it loads is large.
 
     return hashlib.sha256(text.encode()).hexdigest()
@@ -25,5 +25,5 @@ SCRIPT_MODE = 0o555
 
 @lru_cache(maxsize=8)
 def shell_script(package: str, name: str) -> str:
-    """Return the text of a script from the data files of a package."""
+    """Return the text of a shell script from the data files of a Python package, by the filename of the script."""
     return (resources.files(package) / name).read_text(encoding="utf-8")

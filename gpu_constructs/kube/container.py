@@ -32,9 +32,10 @@ def named_ports(given: Sequence[int] | Mapping[str, int]) -> dict[str, int]:
 
 
 def url(name: str, namespace: str, ports: Mapping[str, int]) -> str | None:
-    """Return the URL of a Service for clients in the cluster.
+    """Return the URL of a Service for clients in the cluster, such as ``http://ollama.llm.svc:11434``.
 
-    Return None if no port has the name ``http`` or ``https``.
+    The argument ``ports`` contains the port numbers by port name. Return None if no port has the name ``http`` or
+    ``https``.
     """
     scheme = next((port for port in ports if port in ("http", "https")), None)
     return None if scheme is None else f"{scheme}://{name}.{namespace}.svc:{ports[scheme]}"
@@ -43,7 +44,10 @@ def url(name: str, namespace: str, ports: Mapping[str, int]) -> str | None:
 def service(
     metadata: Mapping[str, Any], *, selector: Mapping[str, str], ports: Mapping[str, int], headless: bool
 ) -> dict[str, Any]:
-    """Return a Service manifest. A headless Service gives each pod a DNS name instead of one shared address."""
+    """Return a Service manifest with the port numbers in ``ports``, by port name.
+
+    If ``headless`` is True, the Service has a DNS name for each pod instead of one shared address.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -60,12 +64,12 @@ def service(
 class Probe(fields.Options):
     """A probe of a container. Create one with ``Probe.http_get``, ``Probe.tcp_socket`` or ``Probe.exec``.
 
-    All durations are in seconds. A server that loads a model for minutes needs a ``startup_probe``. Kubernetes runs the
-    other probes only after the startup probe succeeds. The server must start within ``period_seconds`` times
-    ``failure_threshold`` seconds.
+    A server that loads a model for minutes needs a startup probe. Kubernetes runs the other probes of a container only
+    after its startup probe succeeds. The server must start within ``period_seconds`` times ``failure_threshold`` of the
+    startup probe.
 
     Attributes:
-        check: Check that the probe runs, as in a manifest, for example ``{"tcpSocket": {"port": 80}}``.
+        check: Check that the probe performs, as in a manifest, for example ``{"tcpSocket": {"port": 80}}``.
         initial_delay_seconds: Delay before the first check, in seconds; 0 by default.
         period_seconds: Time between two checks, in seconds; 10 by default, as in Kubernetes.
         timeout_seconds: Time limit of one check, in seconds; 5 by default. The Kubernetes default of 1 restarts
@@ -97,7 +101,7 @@ class Probe(fields.Options):
 
         Args:
             path: Path of the request. It starts with ``/``.
-            port: Number of the port, or its name in ``ports``.
+            port: Number or name of a port of the container.
             timing: Timing of the probe, as attributes of ``Probe``: ``initial_delay_seconds``, ``period_seconds``,
                 ``timeout_seconds`` and ``failure_threshold``.
         """
@@ -108,13 +112,23 @@ class Probe(fields.Options):
     @classmethod
     @short_errors
     def tcp_socket(cls, port: int | str, **timing: int) -> Probe:
-        """Create a probe that opens a TCP connection to a port, which is a number or a name in ``ports``."""
+        """Create a probe that opens a TCP connection. A connection is a success.
+
+        Args:
+            port: Number or name of a port of the container.
+            timing: Timing of the probe, as for ``http_get``.
+        """
         return cls(check={"tcpSocket": {"port": _port(port)}}, **timing)
 
     @classmethod
     @short_errors
     def exec(cls, command: Sequence[str], **timing: int) -> Probe:
-        """Create a probe that runs a command in the container. Exit status 0 is a success."""
+        """Create a probe that runs a command in the container. Exit status 0 is a success.
+
+        Args:
+            command: Program and its arguments.
+            timing: Timing of the probe, as for ``http_get``.
+        """
         fields.of_type("probe command", command, Sequence[str])
         if not command:
             raise GpuConstructsError("probe command must name a program, got an empty list")
@@ -148,7 +162,11 @@ def _port(port: int | str) -> int | str:
 
 @dataclass(frozen=True, kw_only=True)
 class PlainContainer(metaclass=ShortErrors):
-    """The options that all containers of a workload have. The docstring of ``Container`` describes them."""
+    """The options that all containers of a workload have. The docstring of ``Container`` describes these options.
+
+    Two defaults differ. ``resources`` requests 1 CPU and 4Gi of memory, with a memory limit of 16Gi.
+    ``read_only_root_filesystem`` is False.
+    """
 
     name: str
     image: str
@@ -237,19 +255,19 @@ class Container(PlainContainer):
             image.
         working_dir: Absolute path of the working directory. With None, the container uses the working directory of the
             image.
-        env: Environment variables by name. A value is text, an ``EnvValue`` of this library or one of cdk8s-plus.
-        ports: Ports of a sidecar, as numbers or by name. The library creates no Service for them.
-        volumes: Volumes by mount path, as in the workload. Containers share a volume if they mount the same object, or
-            an equal volume at the same path.
-        startup_probe: Startup probe of a sidecar; None by default. The containers after the sidecar start when it
-            succeeds.
+        env: Environment variables by name. A value is text, or an ``EnvValue`` of this library or of cdk8s-plus.
+        ports: Ports of a sidecar, as numbers or by name. The library creates no Service for these ports.
+        volumes: Volumes by mount path, such as ``{"/cache": Volume.empty_dir()}``. Containers share a volume if they
+            mount the same Python object, or an equal volume at the same path.
+        startup_probe: Startup probe of a sidecar; None by default. The containers after the sidecar start when the
+            probe succeeds.
         readiness_probe: Readiness probe of a sidecar; None by default.
         liveness_probe: Liveness probe of a sidecar; None by default.
         resources: Requests and limits of CPU and memory. By default the container requests 100m CPU and 128Mi of
             memory, with a memory limit of 512Mi.
         run_as_user: User ID of the process. An ID above 0 also sets ``runAsNonRoot``. With None (the default), the user
             of the pod applies.
-        capabilities: Linux capabilities that the container keeps; none by default. It drops all others.
+        capabilities: Linux capabilities of the container; none by default. The container drops all other capabilities.
         read_only_root_filesystem: Whether the container can write to its volumes only; True by default.
         image_pull_policy: Pull policy of the image; ``IfNotPresent`` by default, because tags do not change and images
             are large.

@@ -1,4 +1,4 @@
-"""Security contexts of the containers that this library emits, which grant only the rights that a container needs."""
+"""Security contexts of pods and containers. They grant only the rights that a container needs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,14 @@ POD_SECURITY_CONTEXT = (
 def container_security(
     *, add: tuple[str, ...] = (), privileged: bool = False, non_root: bool = False, read_only: bool = True
 ) -> dict[str, Any]:
-    """Return the security context of a container that drops all Linux capabilities except those in ``add``.
+    """Return the security context of a container.
 
-    If ``privileged`` is True, the context only sets ``privileged`` and the access to the root file system, because a
-    privileged container has every capability.
+    Args:
+        add: Linux capabilities that the container keeps; none by default.
+        privileged: Whether the container is privileged; False by default. If True, ``add`` and ``non_root`` have no
+            effect.
+        non_root: Whether to set ``runAsNonRoot``, so that the container cannot run as root; False by default.
+        read_only: Whether the container cannot write to its root file system; True by default.
     """
     if privileged:
         return {"privileged": True, "readOnlyRootFilesystem": read_only}
@@ -44,7 +48,12 @@ def container_security(
 
 
 def pod_security(*, run_as_user: int | None, fs_group: int | None) -> dict[str, Any]:
-    """Return the security context of a pod with a user ID, and with the group ID that owns its volumes."""
+    """Return the security context of a pod.
+
+    Args:
+        run_as_user: User ID of the processes. None: the user of the image. An ID above 0 also sets ``runAsNonRoot``.
+        fs_group: Group ID that owns the volumes of the pod. None: no such group.
+    """
     return {
         "runAsNonRoot": True if run_as_user else None,
         "runAsUser": run_as_user,

@@ -94,7 +94,7 @@ def not_a_secret(text: str) -> str:
     """Mark a text as public, so that this library accepts the text although it looks like a credential.
 
     Use it in ``env``, ``args`` and Helm values, for example ``env={"DEMO_TOKEN": not_a_secret("public-demo")}``. The
-    mark applies to equal texts everywhere in the program.
+    mark applies to equal texts everywhere in the Python program.
 
     Args:
         text: Complete value of a variable, of an argument or of a key in Helm values.
@@ -138,9 +138,9 @@ class Credential(NamedTuple):
 
 
 def in_variable(name: str, value: object) -> Credential | None:
-    """Check the name and value of a field, such as an environment variable.
+    """Return a ``Credential`` if the name or the value of a field shows that the value is a credential.
 
-    Return the credential that the value contains. Return None if the value does not look like a credential.
+    A field is for example an environment variable. Return None if the value does not look like a credential.
     """
     if not isinstance(value, str) or value in _ADMITTED:
         return None
@@ -227,6 +227,12 @@ def in_values(values: object, path: str = "values") -> Iterator[tuple[str, Crede
 def refuse_variable(field: str, name: str, value: object, way_out: str) -> None:
     """Raise if an environment variable contains a credential.
 
+    Args:
+        field: Name of the field in the message, such as ``env['HF_TOKEN']``.
+        name: Name of the environment variable.
+        value: Value of the environment variable.
+        way_out: Sentence of the message that states where the user can put the credential instead.
+
     Raises:
         GpuConstructsError: The value looks like a credential.
     """
@@ -236,7 +242,7 @@ def refuse_variable(field: str, name: str, value: object, way_out: str) -> None:
 
 
 def refuse_in_arguments(field: str, words: Sequence[Any]) -> None:
-    """Raise if a command or its arguments contain a credential.
+    """Raise if ``words``, a command or its arguments, contain a credential.
 
     Raises:
         GpuConstructsError: An argument looks like a credential.
@@ -250,6 +256,8 @@ def refuse_in_arguments(field: str, words: Sequence[Any]) -> None:
 def refuse_in_values(values: object, way_out: str) -> None:
     """Raise if the values of a Helm chart contain a credential.
 
+    The argument ``way_out`` is the sentence of the message that states where the user can put the credential instead.
+
     Raises:
         GpuConstructsError: A value looks like a credential.
     """
@@ -258,16 +266,13 @@ def refuse_in_values(values: object, way_out: str) -> None:
 
 
 def _words(name: str) -> str:
-    """Return the part of a name after its last dot, in upper case: ``spec.apiKey`` becomes ``API_KEY``."""
+    """Return the words after the last dot of a name, joined by underscores: ``API_KEY`` for ``spec.apiKey``."""
     last = name.rpartition(".")[2]
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).replace("-", "_").upper()
 
 
 def _key(key: object) -> str:
-    """Return the name under which the search for credentials checks the value of a Helm key.
-
-    The name is the text of the key. It is empty for a key such as ``existingSecret``, whose value names a Secret.
-    """
+    """Return a key as text. Return an empty text for a key such as ``existingSecret``, whose value names a Secret."""
     name = str(key)
     return "" if re.search(r"(?:^s|S)ecret\Z", name) else name
 
@@ -280,7 +285,11 @@ def _is_named(name: str) -> bool:
 
 
 def _is_harmless(value: str, name: str) -> bool:
-    """Check whether a value is certainly not a credential, although the name of its field indicates one."""
+    """Check whether the value of a field such as ``API_TOKEN`` is certainly not a credential.
+
+    Examples are ``dummy``, ``$(TOKEN)`` and a path. A number is harmless unless ``name``, the name of the field,
+    indicates a password.
+    """
     text = value.strip().strip("\"'")
     if not text or text.lower() in _PLACEHOLDERS or _REFERENCE.search(text):
         return True
@@ -297,9 +306,9 @@ def _is_no_word(match: re.Match[str], kind: str) -> bool:
 
 
 def _form(value: str) -> str | None:
-    """Return a phrase that names the credential format of a text, or of a part of it.
+    """Return a phrase about the format of a text that contains a credential, such as ``it looks like a GitHub token``.
 
-    Return None if the text has no format of a credential.
+    Return None if no part of the text has the format of a credential.
     """
     for kind, start, form in _FORMS:
         if start in value and any(_is_no_word(match, kind) for match in form.finditer(value)):

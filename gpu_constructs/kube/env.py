@@ -38,7 +38,7 @@ class AnyEnvValue(Protocol):
 
     @property
     def value_from(self) -> Any:
-        """Source of the value, as in a manifest."""
+        """Field ``valueFrom`` of the environment variable, such as ``{"fieldRef": {...}}``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,9 @@ class EnvValue(metaclass=ShortErrors):
     Create one with ``EnvValue.secret``, ``EnvValue.config_map`` or ``EnvValue.field``.
 
     Attributes:
-        value_from: Source of the value, as in a manifest.
-        of_object: Construct of the ConfigMap; None (the default) if the user passes a name.
+        value_from: Field ``valueFrom`` of the environment variable, such as ``{"secretKeyRef": {...}}``.
+        of_object: Construct of the ConfigMap that contains the value. None (the default) if the user passes the name of
+            a ConfigMap, and for a value from a Secret or a field.
     """
 
     value_from: Mapping[str, Any] = field(repr=False)
@@ -100,15 +101,15 @@ class EnvValue(metaclass=ShortErrors):
 
 
 def environment(given: Mapping[str, object], *, visible_devices_is_managed: bool) -> list[dict[str, Any]]:
-    """Return environment variables as they appear in a manifest, in the order in which the user specifies them.
+    """Return environment variables as in a manifest, in the order of ``given``.
 
     Args:
-        given: Values by name: text, an ``EnvValue`` of this library or one of cdk8s-plus.
+        given: Values by name: text, or an ``EnvValue`` of this library or of cdk8s-plus.
         visible_devices_is_managed: Whether to reject the variable ``NVIDIA_VISIBLE_DEVICES``.
 
     Raises:
         GpuConstructsError: A name is not a valid variable name, a value has another type or is a credential in plain
-            text, or the user sets ``NVIDIA_VISIBLE_DEVICES``.
+            text, or ``given`` contains the rejected variable.
     """
     if visible_devices_is_managed and VISIBLE_DEVICES in given:
         raise GpuConstructsError(

@@ -45,14 +45,14 @@ FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("0.001"), ""
 
 
 def one_of(field: str, got: object, allowed: Sequence[str]) -> None:
-    """Raise unless a value is one of the allowed words."""
+    """Raise unless ``got``, the value of the option ``field``, is one of the allowed words."""
     if got not in allowed:
         words = ", ".join(map(repr, allowed))
         raise GpuConstructsError(f"{field} must be one of {words}, got {got!r}{did_you_mean(got, allowed)}")
 
 
 def whole_number(field: str, got: object, *, minimum: int, maximum: int = _INT32_MAX, way_out: str = "") -> None:
-    """Raise unless a value is an ``int`` (not a bool) in a range. The default maximum is the largest int32."""
+    """Raise unless ``got`` is an ``int`` (not a bool) in a range. The text ``way_out``, if any, ends the message."""
     suffix = then(way_out)
     if isinstance(got, bool) or not isinstance(got, int):
         raise GpuConstructsError(f"{field} must be an int, got {got!r} ({type(got).__name__}){suffix}")
@@ -122,7 +122,7 @@ def each_matching(pattern: str, meaning: str) -> Check:
 
 
 def dns_subdomain(field: str, got: str) -> None:
-    """Raise unless a name is a DNS subdomain: DNS labels joined by dots."""
+    """Raise unless the value of the option ``field`` is a DNS subdomain: DNS labels joined by dots."""
     if len(got) > 253 or not all(len(part) <= 63 and _DNS_LABEL.match(part) for part in got.split(".")):
         raise GpuConstructsError(
             f"{field} must be a DNS subdomain (DNS labels joined by '.', at most 253 characters), got {got!r}"
@@ -130,7 +130,7 @@ def dns_subdomain(field: str, got: str) -> None:
 
 
 def labels(field: str, got: Mapping[str, str]) -> None:
-    """Raise unless all keys and values are valid labels in Kubernetes."""
+    """Raise unless Kubernetes accepts the keys and values of the option ``field`` as labels of an object."""
     for key, value in got.items():
         if not _QUALIFIED_NAME.match(key):
             raise GpuConstructsError(f"{field} must have valid label keys, got {key!r}")
@@ -138,7 +138,7 @@ def labels(field: str, got: Mapping[str, str]) -> None:
 
 
 def annotation_keys(field: str, got: Mapping[str, str]) -> None:
-    """Raise unless all keys are valid keys of annotations. The values can be any text."""
+    """Raise unless all keys of the option ``field`` are valid keys of annotations. The values can be any text."""
     labels(field, dict.fromkeys(got, ""))
 
 
@@ -165,36 +165,36 @@ def lacks_unit(got: object) -> bool:
 
 
 def without_unit(got: object) -> str:
-    """Return the end of the error message about an amount of bytes that has no unit, such as ``4`` for ``4Gi``."""
+    """Return the end of the error message about an amount of bytes without a unit, such as ``must have a unit, …``."""
     number = str(got).removesuffix("m")
     is_what = "thousandths of a byte" if str(got).endswith("m") else "bytes"
     return f"must have a unit, got {got!r}, which is {number} {is_what}. Write '{number}Gi' or '{number}Mi'"
 
 
 def size(field: str, got: str) -> None:
-    """Raise unless a text is a quantity of bytes with a unit."""
+    """Raise unless the value of the option ``field`` is a quantity of bytes with a unit, such as ``16Gi``."""
     quantity(field, got)
     if lacks_unit(got):
         raise GpuConstructsError(f"{field} {without_unit(got)}")
 
 
 def counts_bytes(resource: str) -> bool:
-    """Check whether amounts of a resource, or of a key of a ResourceQuota, are in bytes."""
+    """Check whether the amounts of a resource, or of a ResourceQuota key such as ``requests.memory``, are in bytes."""
     return bool(_BYTES.match(resource))
 
 
 def amount_of(field: str, resource: str, got: str) -> None:
-    """Raise unless a text is a valid amount of a resource. An amount of bytes must have a unit, such as ``4Gi``."""
+    """Raise unless a text is a valid amount of ``resource``. An amount of bytes must have a unit, such as ``4Gi``."""
     (size if counts_bytes(resource) else quantity)(field, got)
 
 
 def port_number(field: str, got: object) -> None:
-    """Raise unless a value is a port from 1 to 65535."""
+    """Raise unless the value of the option ``field`` is a port number from 1 to 65535."""
     whole_number(field, got, minimum=1, maximum=65535)
 
 
 def absolute_path(field: str, got: str) -> None:
-    """Raise unless a path is absolute and does not contain ``..``."""
+    """Raise unless the value of the option ``field`` is an absolute path without ``..``."""
     if not got.isprintable():
         raise GpuConstructsError(f"{field} must be a path of printable characters, got {got!r}")
     if not got.startswith("/") or ".." in got.split("/"):
@@ -202,13 +202,13 @@ def absolute_path(field: str, got: str) -> None:
 
 
 def each(check: Check, field: str, got: Sequence[Any]) -> None:
-    """Apply ``check`` to each item of a list. It raises if an item is invalid."""
+    """Apply ``check`` to each item of a list, the value of the option ``field``. Raise if an item is invalid."""
     for index, item in enumerate(got):
         check(f"{field}[{index}]", item)
 
 
 def entries(check: Check, key_check: Check | None = None) -> Check:
-    """Return a check for mappings. It applies ``check`` to each value, and ``key_check``, if any, to each key."""
+    """Return a check for mappings that applies ``check`` to each value, and ``key_check``, if any, to each key."""
 
     def checked(field: str, got: Mapping[str, Any]) -> None:
         for key, value in got.items():
@@ -248,7 +248,7 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 
 
 def of_type(field: str, got: object, annotation: Any) -> None:
-    """Raise unless a value matches a type annotation. The message names Python types and allowed words."""
+    """Raise unless the value of the option ``field`` matches a type annotation, such as ``Literal["a"] | None``."""
     alternatives = _alternatives(annotation)
     if _is_left_to_caller(alternatives) or (got is None and type(None) in alternatives):
         return
@@ -266,7 +266,10 @@ def of_type(field: str, got: object, annotation: Any) -> None:
 
 
 def _entries(field: str, got: object, alternatives: tuple[Any, ...]) -> list[tuple[str, object, Any]] | None:
-    """Return the entries of a list or dict: name for messages, value and type. Return None for other values."""
+    """Return the path, the value and the expected type for each item of a list, or for each key and value of a dict.
+
+    For a list, exactly one type in ``alternatives`` must be a list type; for a dict, a dict type. If not, return None.
+    """
     items, pairs = ([get_args(one) for one in alternatives if get_origin(one) is kind] for kind in (Sequence, Mapping))
     if isinstance(got, list | tuple) and len(items) == 1:
         return [(f"{field}[{index}]", item, *items[0]) for index, item in enumerate(got)]
@@ -281,12 +284,12 @@ def _allowed_words(alternatives: tuple[Any, ...]) -> list[str]:
 
 
 def _is_left_to_caller(alternatives: tuple[Any, ...]) -> bool:
-    """Check whether a type is a protocol, ``Any`` or ``object``. ``of_type`` accepts every value for these types."""
+    """Check whether a type among ``alternatives`` accepts every value: a protocol, ``Any`` or ``object``."""
     return any(getattr(option, "_is_protocol", option in (Any, object)) for option in alternatives)
 
 
 def _refuse_lookalikes(field: str, got: object, alternatives: tuple[Any, ...]) -> None:
-    """Raise for a bool where only numbers are valid, and for a text where only lists are. A type check accepts both."""
+    """Raise for a bool in place of a number, and for a text in place of a list. ``isinstance`` accepts both."""
     if isinstance(got, bool) and bool not in alternatives and (int in alternatives or float in alternatives):
         number = "a number" if float in alternatives else "an int"
         raise GpuConstructsError(f"{field} must be {number}, got {got!r} (bool)")
@@ -319,7 +322,7 @@ def snake(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def hint(owner: Any, name: str) -> Any:
-    """Return the type annotation of one attribute of a class, without the cost of reading those of all attributes."""
+    """Return the type annotation of an attribute of a class or of a parameter of a function."""
     holder = next(each for each in getattr(owner, "__mro__", (owner,)) if name in inspect.get_annotations(each))
     one = types.SimpleNamespace(__annotations__={name: holder.__annotations__[name]})
     return typing.get_type_hints(one, vars(sys.modules[holder.__module__]))[name]
@@ -328,8 +331,7 @@ def hint(owner: Any, name: str) -> Any:
 def arguments(function: Any, given: Mapping[str, object]) -> None:
     """Raise unless the keyword arguments of a function have the types in its annotations.
 
-    The function skips arguments with the annotation ``int``, because the called function checks them with
-    ``whole_number``.
+    The check skips arguments with the annotation ``int``: ``function`` itself checks them with ``whole_number``.
     """
     for name, value in given.items():
         if name in function.__annotations__ and hint(function, name) is not int:
@@ -337,7 +339,7 @@ def arguments(function: Any, given: Mapping[str, object]) -> None:
 
 
 def members(struct: Any, name: str) -> None:
-    """Raise unless each attribute of an option struct has its default value or a value of the annotated type."""
+    """Raise unless each attribute of ``struct`` has its annotated type. Messages begin with the text ``name``."""
     for member in dataclasses.fields(struct):
         got = getattr(struct, member.name)
         if got is not member.default:
@@ -349,7 +351,7 @@ def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str =
 
     Args:
         given: Options by name.
-        checks: Functions by name of the option, which raise for an invalid value. They run in this order.
+        checks: Functions by name of the option, which raise for an invalid value. They run in the order of this dict.
         prefix: Text before the name of the option in messages; empty by default.
     """
     for name, check in checks.items():
@@ -366,13 +368,13 @@ def refuse_first(conflicts: Iterable[Conflict]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Options(metaclass=ShortErrors):
-    """Base class of option structs. A new instance checks the type and value of each option, then their combinations.
+    """Base class of option structs. A new instance checks each option, and then the combinations of options.
 
     Attributes:
         _NAME: Name of the struct in messages; by default the name of the class in ``snake_case``.
         _CHECKS: Checks by name of the option, besides the check of its type.
-        _KEPT: Functions by name of the option. Each one converts the value that the user passes to the value that the
-            struct stores.
+        _KEPT: Functions by name of the option. Each function converts the value that the user passes to the value that
+            the struct stores.
     """
 
     _NAME: ClassVar[str] = ""
@@ -394,5 +396,5 @@ class Options(metaclass=ShortErrors):
         refuse_first(self._conflicts())
 
     def _conflicts(self) -> Iterable[Conflict]:
-        """Return the invalid combinations of options, as pairs of a condition and its message."""
+        """Return pairs: whether the struct has an invalid combination of options, and the error message about it."""
         return ()

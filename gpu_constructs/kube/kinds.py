@@ -13,7 +13,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.kube.pod_specs import pod_specs
 
 NAMESPACES_OF_EVERY_CLUSTER = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-"""Namespaces that Kubernetes creates. An app must not emit a manifest for them, because it would change their owner."""
+"""Namespaces that Kubernetes creates. An app must not emit a Namespace with one of these names."""
 
 BUILT_IN_GROUPS = frozenset(
     {
@@ -191,11 +191,15 @@ def _write_amounts(holder: Object, paths: Iterable[str]) -> None:
 
 
 def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
-    """Remove fields of certain mappings in a manifest: empty lists, and given fields whose value is false or 0.
+    """Remove fields that the API server does not store: empty lists, and certain fields that are false or 0.
+
+    For example, ``{"volumeMounts": ("readOnly",)}`` removes ``readOnly: false`` and every empty list from each volume
+    mount of a container.
 
     Args:
-        holder: Manifest or a part of it. The function changes it.
-        names_at: Names of the fields to remove if they are false or 0, by the dotted path of the mapping.
+        holder: Manifest, or a pod spec or container in a manifest. The function changes it.
+        names_at: Names of the fields to remove if they are false or 0, by dotted path of the mappings that contain the
+            fields. The path begins in ``holder``. The empty path means ``holder`` itself.
     """
     for path, names in names_at.items():
         for members in _at(holder, path):

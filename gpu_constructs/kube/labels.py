@@ -1,4 +1,4 @@
-"""Labels of the objects that this library emits, and domains of node labels that other programs set."""
+"""Labels of the objects that this library emits, and domains of node labels that other software sets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def selector_labels(*, name: str, instance: str, component: str) -> dict[str, st
 
 
 def object_labels(selector: dict[str, str], *, version: str | None = None) -> dict[str, str]:
-    """Return the labels of an object: its selector labels, the version of its program, and ``managed-by``."""
+    """Return the labels of an object: its selector labels, the version of its software, and ``managed-by: cdk8s``."""
     release = {"app.kubernetes.io/version": version} if version else {}
     return {**selector, **release, **_WRITTEN_BY}
 
@@ -63,9 +63,9 @@ _ONCE_A_NODE_RUNS = (
     ),
     *("intel.com", "amd.com", "cilium.io", "projectcalico.org", "harvesterhci.io"),
 )
-"""Domains of node labels that programs set on a running node. Their subdomains belong to them too.
+"""Domains of node labels that feature discovery, the operating system or the cloud provider sets on a running node.
 
-The programs are feature discovery programs, operating systems and cloud providers.
+The library treats subdomains of these domains in the same way.
 """
 
 _LABELS = frozenset(("kubernetes.io/arch", "node.kubernetes.io/instance-type"))
@@ -75,15 +75,18 @@ _OF_AMD = "feature.node.kubernetes.io/amd-"
 
 
 def is_known_once_a_node_runs(label: str) -> bool:
-    """Check whether feature discovery, the operating system or the cloud provider sets a label on a running node."""
+    """Check whether a node label comes from feature discovery, the operating system or the cloud provider.
+
+    For example, return True for labels of Node Feature Discovery, GPU Feature Discovery and AWS.
+    """
     return label in _LABELS or _is_in(label, _ONCE_A_NODE_RUNS)
 
 
 def is_set_by_others(label: str) -> bool:
-    """Check whether Kubernetes, an operating system or a cloud provider sets a node label.
+    """Check whether a node label comes from Kubernetes, or from software that the user's app cannot install.
 
-    Return False for labels of feature discovery programs, because an app can install these programs. Return True for
-    labels of the AMD GPU Operator.
+    For example, return True for labels of AWS and of the AMD GPU Operator. Return False for labels of Node Feature
+    Discovery and GPU Feature Discovery, because the user's app can install both. Also return False for unknown labels.
     """
     if label.partition("/")[0] in _DISCOVERED:
         return label.startswith(_OF_AMD)

@@ -43,7 +43,7 @@ class Refused(GpuConstructsError):
 
 
 class Dialect:
-    """The rules for one kind of YAML file, such as an inventory, and texts for the error messages about such files."""
+    """The rules for one kind of YAML file, such as an inventory, and texts for error messages about these files."""
 
     loader: ClassVar[type[yaml.SafeLoader]] = yaml.SafeLoader
     deepest: ClassVar[int]
@@ -51,21 +51,21 @@ class Dialect:
     called: ClassVar[str]
     """Name of this kind of file in messages."""
     first_alone: ClassVar[str] = ""
-    """End of the message about a second YAML document in a file: a colon, and what the reader does with it."""
+    """End of the message about a second YAML document, such as ": the plugin would read only the first one"."""
     given_twice: ClassVar[str] = ""
-    """End of the message about a duplicate key: a colon, and which value the reader would use."""
+    """End of the message about a duplicate key, such as ": the plugin would silently use the last one"."""
     required: ClassVar[Mapping[str, str]] = {}
-    """Ends of the messages about missing keys, by path of the key: a colon, and the value that the key must have."""
+    """Ends of the messages about missing keys, by path of the key, such as ": a list of clusters"."""
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {}
     """Functions that convert a YAML value, by the type hint for which the reader calls them."""
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return a problem if the file must not contain an item. Return None if it can contain the item.
+        """Return the problem of an event that this kind of file must not contain. Return None for an allowed event.
 
-        The problem is the end of the message "text must …".
+        The problem is the end of the message "text must …", for example "have no anchors".
 
         Args:
-            event: Item of the file, as an event of PyYAML, such as an anchor.
+            event: PyYAML event for a part of the file, such as a scalar or the start of a list.
             text: Text of the file.
         """
         return None
@@ -116,9 +116,9 @@ class Dialect:
             elif isinstance(event, yaml.CollectionEndEvent):
                 open_anchors.pop()
             if documents > 1:
-                problem = f"be one document{self.first_alone}. Delete the others"
+                problem = f"be one document{self.first_alone}. Delete the other documents"
             elif tag is not None:
-                problem = f"have no tags, got {tag!r}. Write the value alone"
+                problem = f"have no tags, got {tag!r}. Write the value without the tag"
             elif isinstance(event, yaml.AliasEvent) and event.anchor in open_anchors:
                 problem = f"not contain itself, got *{event.anchor}"
             elif len(open_anchors) > self.deepest:
@@ -159,11 +159,11 @@ class Value:
         return self.node.tag == "tag:yaml.org,2002:null"
 
     def refuse(self, problem: str, *, culprit: Value | None = None) -> Refused:
-        """Return an error about this value. Its message begins with the line of the value.
+        """Return an error about this value. The message begins with the line number of this value.
 
         Args:
             problem: Rest of the message.
-            culprit: Value whose position the attributes of the error contain; by default this value.
+            culprit: Value whose ``path`` and ``node`` the error gets; by default this value.
         """
         which = culprit or self
         return Refused(f"line {self.line}: {problem}", which.node, which.path)
@@ -211,11 +211,11 @@ class Value:
         return found
 
     def members(self, keys: Sequence[str], where: str = "") -> dict[str, Value]:
-        """Return the values in a YAML mapping that are not null, as a dict.
+        """Return the values in a YAML mapping by key, without null values.
 
         Args:
             keys: Allowed keys.
-            where: Name of the mapping in the message about another key; by default its path.
+            where: Name of the mapping in the error message; by default the path of the mapping.
 
         Raises:
             Refused: The mapping has a key that is not in ``keys``.
@@ -238,7 +238,7 @@ class Value:
     def at(self, make: Callable[[], _Made]) -> _Made:
         """Call ``make`` without arguments, and return its result.
 
-        If ``make`` raises an error, add the line of this value to its message.
+        If ``make`` raises an error, add the line of this value to the error message.
         """
         try:
             return make()
@@ -270,14 +270,14 @@ class Value:
         return read
 
     def struct(self, make: Any, *, beside: Sequence[str] = (), called: str = "", where: str = "") -> Any:
-        """Create an object from the keys and values of a YAML mapping, with a class or a factory, and return it.
+        """Call a class or a function with the keys and values of this YAML mapping, and return the result.
 
         Args:
-            make: Class or factory. The key of a dataclass field is its metadata ``key``, or otherwise its name.
-            beside: Further keys that the mapping may have, which are not options of ``make``. This method ignores their
-                values.
-            called: Name with which the messages of the class begin; by default the name of the class in ``snake_case``.
-            where: Name of the mapping in messages about unknown keys; by default its path.
+            make: Class or function. Its parameters are the allowed keys. If a dataclass field has the metadata ``key``,
+                this key replaces the name of the field.
+            beside: Further allowed keys, which the method does not pass to ``make``.
+            called: Name with which the messages of ``make`` begin; by default the name of ``make`` in ``snake_case``.
+            where: Name of the mapping in messages about unknown keys; by default the path of the mapping.
         """
         keys = {name: name for name in inspect.signature(make).parameters}
         if dataclasses.is_dataclass(make):
@@ -294,14 +294,12 @@ class Value:
             raise self._located(error.problem, called, members) from None
 
     def _located(self, problem: str, called: str, members: Mapping[str, Value]) -> Refused:
-        """Return the error of a class such as ``GpuNode``, with the line and the path of the value that causes it.
-
-        The class knows neither the line nor the path.
+        """Return the error that a class such as ``GpuNode`` raises, with the line and the path in the YAML file.
 
         Args:
-            problem: Message of the class.
-            called: Name with which messages of the class begin.
-            members: Values of the mapping, by key.
+            problem: Message of the error, without the line and the path.
+            called: Name with which error messages of the class begin, such as ``gpu_node``.
+            members: Values in the YAML mapping, by parameter of the class.
         """
         missing = re.match(r"(\w+) is required by ", problem)
         if missing:
@@ -316,7 +314,7 @@ class Value:
 
 
 def key_in_words(key: str) -> str:
-    """Return a key of a YAML mapping as text for a message."""
+    """Return a key of a YAML mapping for a message, in quotation marks unless it is a plain word."""
     return key if _PLAIN_KEY.match(key) else repr(key[:LONGEST_SHOWN])
 
 

@@ -10,7 +10,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.records import dataclass
 
 GPU_PRESENT = "nvidia.com/gpu.present"
-"""Node label that the constructs of this library select. ``synth`` checks that a component publishes it."""
+"""Node label that constructs of this library select. The GPU Operator, a node feature rule or the user sets it."""
 
 GPU_PCI_PRESENT = "feature.node.kubernetes.io/pci-10de.present"
 """Node label for a PCI device of NVIDIA, from Node Feature Discovery with ``deviceLabelFields: [vendor]``."""
@@ -35,8 +35,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class Toleration(fields.Options):
     """A toleration of pods for a taint of a node, with the fields of Kubernetes.
 
-    Pass the same list to the device plugin, the exporter, the power limit and the workloads of a cluster. If a
-    DaemonSet does not tolerate a taint, Kubernetes creates no pods for it and reports no event.
+    Pass the same tolerations to ``DevicePlugin``, ``DcgmExporter``, ``PowerLimit`` and the workloads of a cluster. If a
+    DaemonSet does not tolerate the taint of a node, Kubernetes creates no pod on the node and reports no event.
 
     Attributes:
         key: Key of the taint. With None (the default) and ``operator="Exists"``, the toleration matches every taint.
@@ -49,7 +49,7 @@ class Toleration(fields.Options):
 
     Raises:
         GpuConstructsError: Kubernetes does not have the operator or the effect, ``Exists`` has a value, ``Equal`` has
-            no key, or ``toleration_seconds`` does not have the effect ``NoExecute``.
+            no key, or ``toleration_seconds`` has a value but the effect is not ``NoExecute``.
     """
 
     key: str | None = None
@@ -83,7 +83,7 @@ GPU_TAINT = Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedu
 """Toleration for the conventional taint of GPU nodes. Every GPU pod of this library has it."""
 
 CRITICAL_ADDONS = Toleration(key="CriticalAddonsOnly", operator="Exists")
-"""Toleration of the pods of DaemonSets, as in the Helm chart of the NVIDIA device plugin."""
+"""Toleration for the taint ``CriticalAddonsOnly``, as in the Helm chart of the NVIDIA device plugin."""
 
 
 def tolerations(*groups: Iterable[Toleration]) -> list[dict[str, Any]]:
@@ -140,11 +140,14 @@ def check_affinity(affinity: Mapping[str, Any]) -> None:
 
 
 def gpu_node_affinity(*, tegra: bool = False, foreign: bool = False) -> dict[str, Any]:
-    """Return a pod affinity, as in a manifest, for nodes with the GPU labels of Node Feature Discovery or of users.
+    """Return a required node affinity, as in a manifest, for nodes with a label that indicates an NVIDIA GPU.
+
+    The labels are ``feature.node.kubernetes.io/pci-10de.present`` and ``nvidia.com/gpu.present``.
 
     Args:
-        tegra: Whether to include nodes with an NVIDIA CPU (Tegra systems), because their GPU is not a PCI device.
-        foreign: Whether to include nodes with the labels that Node Feature Discovery sets with its default settings.
+        tegra: Whether to also select nodes with an NVIDIA CPU (Tegra systems), because their GPU is not a PCI device.
+        foreign: Whether to also select nodes by labels such as ``feature.node.kubernetes.io/pci-0302_10de.present``.
+            Node Feature Discovery sets these labels with its default settings.
     """
     terms = [[label_is(GPU_PCI_PRESENT, "true")], [label_is(GPU_PRESENT, "true")]]
     if tegra:
@@ -157,17 +160,19 @@ def gpu_node_affinity(*, tegra: bool = False, foreign: bool = False) -> dict[str
 def with_node_expressions(
     affinity: Mapping[str, Any] | None, expressions: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
-    """Return an affinity with the given expressions added to each term of its required node affinity."""
+    """Return an affinity whose required node affinity also has the given match expressions in each term.
+
+    The result is None if ``affinity`` is None and there are no expressions.
+    """
     return with_node_alternatives(affinity, [expressions]) if expressions else affinity
 
 
 def with_node_alternatives(
     affinity: Mapping[str, Any] | None, alternatives: Sequence[Sequence[Mapping[str, Any]]]
 ) -> Mapping[str, Any]:
-    """Return an affinity that also requires nodes to match at least one of several lists of expressions.
+    """Return an affinity that also requires nodes to match at least one of several lists of match expressions.
 
-    A node that matches one term matches the affinity, so the function adds the expressions to every term. If the
-    affinity already requires the expressions, the function returns it unchanged.
+    If ``affinity`` already requires this, the function returns ``affinity`` unchanged.
     """
     affinity = affinity or {}
     node = affinity.get("nodeAffinity") or {}
@@ -184,9 +189,7 @@ def with_node_alternatives(
 
 
 def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an affinity that also keeps the pod off nodes that run pods with certain labels.
-
-    The result includes the rules of the given affinity.
+    """Return an affinity with an added pod anti-affinity: the pod must not run on nodes with certain other pods.
 
     Args:
         affinity: Affinity of the pod, as in a manifest; None if the pod has none.

@@ -13,7 +13,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.records import dataclass, field, regex
 
 _LARGEST = 2**53
-"""Largest whole number that is exact in JavaScript and in other programs with floating-point numbers."""
+"""Largest whole number that is exact in JavaScript and in other languages that store numbers as 64-bit floats."""
 
 _DEEPEST = 64
 _UNREADABLE = regex("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
@@ -21,16 +21,17 @@ _UNREADABLE = regex("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
 
 
 def plain(field: str, value: object, *, may_be_none: bool = False, depth: int = 0) -> Any:
-    """Return a deep copy of a value as plain dicts, lists, texts and numbers, so that the user can change the original.
+    """Return a deep copy of a value as plain dicts, lists, texts and numbers.
 
     Args:
         field: Name of the value in messages.
         value: Value that the user passes.
-        may_be_none: Whether the value can be None; False by default.
-        depth: Number of mappings and lists that contain the value; 0 by default.
+        may_be_none: Whether the value, and the values in it, can be None; False by default.
+        depth: Number of mappings and lists around the value; 0 by default.
 
     Raises:
-        GpuConstructsError: The value contains a value of another type, or contains itself. The message states the path.
+        GpuConstructsError: The value contains itself or something that YAML does not support, or has too many nested
+            levels. The message states the path of the invalid part.
     """
     if depth > _DEEPEST:
         whole = re.split(r"[.\[]", field, maxsplit=1)[0]
@@ -44,7 +45,7 @@ def plain(field: str, value: object, *, may_be_none: bool = False, depth: int = 
     if isinstance(value, list | tuple):
         return [deeper(f"{field}[{index}]", item) for index, item in enumerate(value)]
     if value is None and not may_be_none:
-        raise GpuConstructsError(f"{field} must have a value, got None. Leave it out")
+        raise GpuConstructsError(f"{field} must have a value, got None. Set a value, or leave it out")
     return _plain_scalar(field, value)
 
 
@@ -100,13 +101,13 @@ def merged(base: Any, over: Any) -> Any:
 def without(value: Any, place: str, prefix: str = "") -> Any:
     """Return a copy of a mapping or a list without the value at a path.
 
-    For example, the path ``a.b`` removes the key ``b`` of ``a``. If ``a`` has no key ``b``, the function removes
-    ``a`` itself.
+    For example, the path ``a.b`` removes the key ``b`` of ``a``. If a key of the path is missing, the function removes
+    the value at the longest existing part of the path, such as ``a``.
 
     Args:
         value: Mapping or list.
-        place: Path of the value to remove, in the form of messages: keys after dots or in brackets.
-        prefix: Path of ``value`` itself; empty by default.
+        place: Path of the value to remove, as in error messages, for example ``a.b[0]['x.y']``.
+        prefix: First part of ``place``, which is the path of ``value`` itself; empty by default.
     """
     keys = value if isinstance(value, Mapping) else range(len(value)) if isinstance(value, list) else ()
     for key in keys:
@@ -185,7 +186,7 @@ class Shapes:
             raise GpuConstructsError(f"{place} {problem}")
 
     def problems(self, where: str, got: Any, shape: str) -> Iterator[Problem]:
-        """Yield a pair for each value of another shape: its path, and the end of a message about it.
+        """Yield a pair for each value that does not have the expected shape: its path, and the end of a message.
 
         Args:
             where: Path of the value.

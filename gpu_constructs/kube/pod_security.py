@@ -1,9 +1,10 @@
 """Check of pod specs against the Pod Security Standards, with the same rules as kubernetes/pod-security-admission.
 
 If the rules differ between Kubernetes releases from 1.27 on, the checks use the strictest rule. For example, they
-reject hostnames in probes (as 1.34 does), and sysctls and SELinux types that only later releases allow. They ignore
-user namespaces, although releases from 1.35 on allow more in pods with a user namespace. The checks treat all pods as
-Linux pods. They read the fields for AppArmor and seccomp, and ignore the older annotations.
+reject hostnames in probes, as releases from 1.34 on do. They also reject sysctls and SELinux types that only some of
+these releases allow. From 1.35 on, Kubernetes allows more in pods with a user namespace, but the checks do not.
+
+The checks treat all pods as Linux pods. They read the fields for AppArmor and seccomp, but not the older annotations.
 """
 
 from __future__ import annotations
@@ -52,15 +53,17 @@ class Rule(NamedTuple):
     """One rule of a Pod Security check of Kubernetes. It applies to all values at a path of a pod spec.
 
     Attributes:
-        where: Part of the pod spec to which ``path`` is relative: the pod, its containers, both, or its volumes.
-        path: Names of fields, separated by dots. A path through a list includes each item.
-        problem: Text of the message. It can contain ``{owner}``, the pod, container or volume, and ``{value}``, the
-            invalid value.
-        allowed: Valid values. None in this list stands for a missing field. If the attribute itself is None, all values
-            are valid.
+        where: Part in which ``path`` begins: ``pod``, ``containers``, ``all`` (the pod and its containers) or
+            ``volumes``.
+        path: Names of fields, separated by dots. A path through a list includes each item. Empty if the rule applies to
+            the kind of a volume, such as ``hostPath``.
+        problem: Text of the message. ``{owner}`` stands for the pod, container or volume, and ``{value}`` stands for
+            the invalid value.
+        allowed: Valid values, in which None stands for a missing field. With ``allowed=None``, every value that is not
+            in ``refused`` is valid.
         refused: Invalid values.
-        required: Value that must be present at the path. The value ``...`` means that the container or the pod must set
-            any value.
+        required: Value that must be at the path. With ``...``, any value at the path, or at the same path of the pod,
+            is enough. With None, the path can be missing.
     """
 
     where: Where
@@ -134,13 +137,16 @@ CHECKS: dict[str, dict[str, tuple[Rule, ...]]] = {"privileged": {}, "baseline": 
 
 
 def violations(pod_spec: PodSpec, level: str) -> list[str]:
-    """Return the violations of a Pod Security level in a pod spec, as lines ``<name of the check>: <problem>``."""
+    """Return the violations of a level, such as ``baseline``, in a pod spec, as ``<name of the check>: <problem>``."""
     checks = CHECKS[level].items()
     return [f"{name}: {problem}" for name, rules in checks for rule in rules for problem in _problems(pod_spec, rule)]
 
 
 def ways_out(pod_spec: PodSpec, level: str) -> list[str]:
-    """Return the settings that make a Pod Security level admit a pod spec: texts such as ``runAsNonRoot: true``."""
+    """Return the settings that a pod lacks for a level, for example ``securityContext.runAsNonRoot: true``.
+
+    The result contains only settings for the checks that the pod violates.
+    """
     checks = CHECKS[level].items()
     return [_WAYS_OUT[name] for name, rules in checks if any(any(_problems(pod_spec, rule)) for rule in rules)]
 
@@ -189,10 +195,10 @@ def _is_set(path: str, *holders: Mapping[str, Any]) -> bool:
 
 
 def _sources(volume: Mapping[str, Any]) -> list[str]:
-    """Return the kind of source of a pod volume, such as ``hostPath`` or ``emptyDir``, as a list with one text.
+    """Return the kind of a pod volume, such as ``hostPath`` or ``emptyDir``, as a list with one text.
 
-    A volume should have one source. If it sets several and the level ``restricted`` allows one of them, return that
-    one. If it allows none, the text contains the names of all these sources, joined by spaces.
+    If a volume has several kinds, the text is one that the level ``restricted`` allows. If the level allows none of
+    them, the text contains all kinds, joined by spaces.
     """
     sources = sorted(field for field, value in volume.items() if field != "name" and value is not None)
     allowed = [source for source in sources if source in RESTRICTED_VOLUMES]

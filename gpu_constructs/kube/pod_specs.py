@@ -166,17 +166,17 @@ def pod_specs(manifest: Mapping[str, Any], path: str | None = None) -> Iterator[
 
 
 def model_server(pod_spec: Mapping[str, Any]) -> str | None:
-    """Return the field of an InferenceService predictor that contains the model server container.
+    """Return the field, such as ``model``, in which the predictor of an InferenceService contains its model server.
 
-    Return None if no field contains it.
+    Return None if the pod spec has no such field.
     """
     return next((server for server in _MODEL_SERVERS if isinstance(pod_spec.get(server), Mapping)), None)
 
 
 def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield every container of a pod spec, the init containers first.
+    """Yield the init containers of a pod spec, and then its containers.
 
-    The last one is the model server of a KServe predictor, if any. It is in a field of its own, not in a list.
+    For the predictor of a KServe InferenceService, the last container is the model server in a field such as ``model``.
     """
     for group in ("initContainers", "containers"):
         yield from pod_spec.get(group) or ()
@@ -186,9 +186,9 @@ def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def containers_in_turn(pod_spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield a pair for each container of a pod: the container, and whether it ends before the next one starts.
+    """Yield a pair for each container of a pod: the container, and whether it ends before the next container starts.
 
-    Only init containers end before the next one starts, except sidecars.
+    This is True for init containers that are not sidecars.
     """
     first = len(pod_spec.get("initContainers") or ())
     for index, container in enumerate(containers(pod_spec)):
@@ -197,10 +197,10 @@ def containers_in_turn(pod_spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[st
 
 
 def most_at_once(pod_spec: Mapping[str, Any], held: Mapping[int, Decimal]) -> Decimal:
-    """Return the amount of a resource that the scheduler reserves for a pod: the most that its containers hold at once.
+    """Return the amount of a resource that the scheduler reserves for a pod: the most that its containers use at once.
 
-    The function adds up the amounts of the containers that run until the pod ends. While an init container runs, only
-    the sidecars that start before it hold amounts too.
+    Containers and sidecars run until the pod ends, so the function adds up their amounts. While an init container runs,
+    only the sidecars that start before this init container run too.
 
     Args:
         pod_spec: Spec of the pod.
@@ -220,8 +220,9 @@ def most_at_once(pod_spec: Mapping[str, Any], held: Mapping[int, Decimal]) -> De
 def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]]:
     """Yield sets of node labels that a pod requires. A node must have at least one label of each set.
 
-    Each entry of ``nodeSelector`` is a set with one label. If a required node affinity has one term, each of its
-    expressions is also a set with one label. If it has several terms, these are alternatives, so they form one set.
+    Each label in ``nodeSelector`` forms a set. If the required node affinity has one term, each label in the term also
+    forms a set. If it has several terms, all their labels form one set, because a node must match only one term. If one
+    of several terms requires no label, the function omits this set. ``NotIn`` and ``DoesNotExist`` require no label.
     """
     for label in pod_spec.get("nodeSelector") or {}:
         yield frozenset({label})

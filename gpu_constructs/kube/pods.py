@@ -65,14 +65,15 @@ class AgentOptions(PodOptions, total=False):
 
 
 class ProgramOptions(AgentOptions, total=False):
-    """Options of a DaemonSet whose pods run one program.
+    """Options of a DaemonSet whose pods have one main container, for example the DCGM exporter.
 
     Attributes:
         host_network: Whether the pods use the network of the node, for example if pod addresses are scarce; False by
             default.
         security_context: Security context of the container. It replaces the computed security context, and must grant
             the rights that the other options need.
-        service_account: Name or construct of an existing ServiceAccount; by default the construct decides.
+        service_account: Name or construct of an existing ServiceAccount. By default, the construct creates one if the
+            pods need access to the API server.
     """
 
     host_network: bool
@@ -109,7 +110,7 @@ def _refuse(name: str, keys: Any) -> None:
 
 
 def keys_among(allowed: Sequence[str]) -> fields.Check:
-    """Return a check that a mapping has no keys except the allowed ones."""
+    """Return a check that raises if a mapping has a key that is not in ``allowed``."""
 
     def check(name: str, given: Mapping[str, Any]) -> None:
         for key in given:
@@ -142,7 +143,7 @@ class Pods:
     """The settings of the pods of a construct: the defaults of the construct, and the options of the user.
 
     Attributes:
-        options: Options of the user by name. If the value of an option is None, the default applies.
+        options: Options of the user by name, such as ``image``. If the value of an option is None, the default applies.
         image: Default image.
         resources: Default requests and limits of the main container.
         runtime_class: Default name of the RuntimeClass; None uses the default runtime of the nodes.
@@ -166,12 +167,10 @@ class Pods:
         fields.options(self.options, CHECKS)
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the metadata of the object that creates the pods, with the pod labels of the user added.
-
-        The pods have the same labels.
+        """Return a copy of ``metadata`` whose labels include the pod labels of the user.
 
         Args:
-            metadata: Metadata without the pod labels of the user.
+            metadata: Metadata of the object that creates the pods.
         """
         return {**metadata, "labels": {**(self.options.get("pod_labels") or {}), **metadata["labels"]}}
 
@@ -282,7 +281,7 @@ def pod_spec(
 
 
 def pull_secrets(given: Sequence[str | NamedObject]) -> list[dict[str, str]] | None:
-    """Return the field ``imagePullSecrets`` of a pod spec. Return None if there are no Secrets for it."""
+    """Return the field ``imagePullSecrets`` of a pod spec. Return None if ``given`` contains no Secret."""
     names = [references.name_of(f"image_pull_secrets[{index}]", one, "Secret") for index, one in enumerate(given)]
     return [{"name": name} for name in names] or None
 
@@ -305,8 +304,8 @@ def daemonset(
         annotations: Annotations of the pods, including checksums that restart the pods after a change.
         pod_spec: Spec of the pods.
         revision_history_limit: Number of old revisions that Kubernetes keeps. With None, it keeps 10.
-        rolling_update: Parameters of a rolling update, as in a manifest.
-        update_strategy: Complete update strategy, instead of a rolling update.
+        rolling_update: Parameters of a rolling update, as in a manifest, if ``update_strategy`` is None.
+        update_strategy: Complete update strategy, as in a manifest. None: a rolling update.
     """
     return {
         "apiVersion": "apps/v1",

@@ -12,7 +12,7 @@ Rules = Sequence[Mapping[str, Any]]
 def service_account(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return a dict with one entry: the construct ID and the manifest of a ServiceAccount.
 
-    The ServiceAccount mounts no token, so a pod that needs one mounts it itself.
+    The ServiceAccount sets ``automountServiceAccountToken: false``. A pod that needs a token sets the field to true.
     """
     return {
         "service-account": {
@@ -30,9 +30,9 @@ def role(metadata: Mapping[str, Any], rules: Rules) -> dict[str, dict[str, Any]]
 
 
 def cluster_role(metadata: Mapping[str, Any], rules: Rules, *, account: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return a ClusterRole, and a ClusterRoleBinding to a ServiceAccount.
+    """Return a ClusterRole, and a ClusterRoleBinding to a ServiceAccount, as manifests by construct ID.
 
-    By default, the ServiceAccount has the same name as the ClusterRole.
+    The argument ``account`` is the name of the ServiceAccount; by default the name of the ClusterRole.
     """
     of_cluster = {key: value for key, value in metadata.items() if key != "namespace"}
     return _granted("cluster-role", "ClusterRole", of_cluster, rules, {**metadata, "name": account or metadata["name"]})

@@ -19,8 +19,8 @@ class NamedObject(Protocol):
 def name_of(field: str, given: object, kind: str) -> str:
     """Return the name of a Kubernetes object that the user specifies as a name or as a construct.
 
-    A construct is any object with the attributes ``kind`` and ``name``. So the function accepts constructs of every
-    release of cdk8s-plus without an import of that library.
+    The function accepts any object with the attributes ``kind`` and ``name`` as a construct. So it accepts constructs
+    of every release of cdk8s-plus, and does not import that library.
 
     Args:
         field: Name of the option in messages.

@@ -20,11 +20,12 @@ def container_resources(given: Resources | None, *, default: Resources, has_gpus
     Args:
         given: Requests and limits that the user specifies. They replace the default as a whole.
         default: Requests and limits if ``given`` is None.
-        has_gpus: Whether the construct requests the GPUs of the pod with the keyword ``gpus=``; False by default.
+        has_gpus: Whether the error message about a GPU resource recommends the keyword ``gpus=`` of the construct;
+            False by default.
 
     Raises:
         GpuConstructsError: A section is not ``requests`` or ``limits``, an amount is not a quantity, a request is
-            above its limit, or a resource is an NVIDIA GPU.
+            above its limit, or a resource is unknown or a GPU (``nvidia.com/...``).
     """
     chosen = default if given is None else given
     for section, amounts in chosen.items():

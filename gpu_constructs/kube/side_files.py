@@ -31,11 +31,12 @@ class SideFile:
     """A file that is not a manifest, in a folder of ``dist/`` that ``kubectl apply -f dist/`` does not read.
 
     Attributes:
-        folder: Folder below ``dist/``. If the program writes the files of several clusters, this folder contains a
-            folder for each cluster.
+        folder: Folder below ``dist/``. If the user's app writes the output files of several clusters, this folder
+            contains a folder for each cluster.
         stem: Name of the file without the ending.
         text: Content of the file, without the first line that marks it as generated.
-        ending: Ending of the name; by default the first ending that ``FOLDERS`` lists for the folder.
+        ending: Ending of the name, such as ``.json``. Empty (the default): the usual ending of the folder, such as
+            ``.values.yaml`` for ``helm-values``.
     """
 
     folder: Folder
@@ -54,7 +55,7 @@ def first_line(name: str, program: str = "") -> str:
 
     Args:
         name: Name of the file, whose ending determines the form of the comment.
-        program: Name of the program that writes the file. If it is empty (the default), the line contains no name.
+        program: Path of the user's app, such as ``clusters.py``. Empty (the default) omits the path.
     """
     before, after = _around_mark(name)
     author = f" ({program})" if program else ""
@@ -62,12 +63,13 @@ def first_line(name: str, program: str = "") -> str:
 
 
 def author(name: str, line: str) -> str | None:
-    """Return the name of the program that generated a file, according to the first line of the file.
+    """Return the path of the user's app in the mark of an output file, for example ``clusters.py``.
 
-    Return None for a file that this library did not generate.
+    The mark is the first line, such as ``# Written by gpu_constructs (clusters.py): change the app, not this file.``
+    Return an empty text if the mark contains no path. Return None if the line is not a mark.
 
     Args:
-        name: Name of the file.
+        name: Filename, whose ending determines the form of the comment.
         line: First line of the file.
     """
     before, after = _around_mark(name)
@@ -82,8 +84,9 @@ def _around_mark(name: str) -> tuple[str, str]:
 
 
 def marked(name: str, text: str, program: str = "") -> str:
-    """Return the text of a file with a mark, which states that this library generated the file.
+    """Return the text of an output file, with a mark that states that this library generated the file.
 
-    The mark is a comment in the first line. In a JSON file, it is the first member of the object.
+    The mark is a comment in the first line. In a JSON file, the mark is the first member of the object. ``program`` is
+    the path of the user's app in the mark; empty by default.
     """
     return first_line(name, program) + (text.removeprefix("{\n") if name.endswith(".json") else text)

@@ -22,7 +22,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def table(package: str, name: str) -> Any:
     """Return the content of a YAML file from the data files of a Python package. Callers must not change it.
 
-    To read YAML takes long, so the function keeps the content next to Python's bytecode of the package.
+    Reading YAML is slow, so the function caches the content in the folder ``__pycache__`` of the package.
     """
     file = resources.files(package) / name
     text = file.read_bytes()

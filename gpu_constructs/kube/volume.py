@@ -29,7 +29,7 @@ class VolumeClaim(fields.Options):
             cluster.
 
     Raises:
-        GpuConstructsError: The size is not a quantity, or there is no access mode or an unknown one.
+        GpuConstructsError: The size is not a quantity, an access mode is unknown, or there is no access mode.
     """
 
     storage: str
@@ -87,7 +87,7 @@ class Volume(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def persistent_volume_claim(cls, claim: str | NamedObject, *, read_only: bool = False) -> Volume:
-        """Mount an existing PersistentVolumeClaim.
+        """Return the volume of an existing PersistentVolumeClaim.
 
         Args:
             claim: Name or construct of the claim.
@@ -99,7 +99,7 @@ class Volume(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def config_map(cls, config_map: str | NamedObject) -> Volume:
-        """Mount the keys of a ConfigMap as read-only files.
+        """Return a volume with the keys of a ConfigMap as read-only files.
 
         The argument is the name or the construct of the ConfigMap.
         """
@@ -109,17 +109,20 @@ class Volume(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def secret(cls, secret: str | NamedObject) -> Volume:
-        """Mount the keys of a Secret as read-only files. The argument is the name or the construct of the Secret."""
+        """Return a volume with the keys of a Secret as read-only files.
+
+        The argument is the name or the construct of the Secret.
+        """
         name = references.name_of("secret", secret, "Secret")
         return cls(source={"secret": {"secretName": name}}, read_only=True, of_object=_object(secret))
 
     @classmethod
     @short_errors
     def empty_dir(cls, *, medium: Literal["", "Memory"] = "", size_limit: str | None = None) -> Volume:
-        """Mount an empty directory that Kubernetes deletes with the pod.
+        """Return a volume for temporary files. Kubernetes deletes the volume with the pod.
 
         Args:
-            medium: Medium of the directory. Empty (the default) uses the disk of the node. ``Memory`` uses RAM, which
+            medium: Medium of the volume. Empty (the default) uses the disk of the node. ``Memory`` uses RAM, which
                 counts against the memory limit of the container.
             size_limit: Largest size as a quantity. Kubernetes evicts a pod that exceeds it. None sets no limit.
         """
@@ -139,7 +142,7 @@ class Volume(metaclass=ShortErrors):
         type: Literal["", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"] = "",  # noqa: A002
         read_only: bool = True,
     ) -> Volume:
-        """Mount a path of the node. The pod then needs a privileged namespace.
+        """Return a volume that is a path of the node. Its pod needs a privileged namespace.
 
         Args:
             path: Absolute path on the node.
@@ -155,7 +158,7 @@ class Volume(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def of_source(cls, source: Mapping[str, Any], *, read_only: bool = False) -> Volume:
-        """Mount any other kind of volume, for example ``Volume.of_source({"nfs": {"server": ..., "path": ...}})``.
+        """Return a volume of any kind, for example ``Volume.of_source({"nfs": {"server": ..., "path": ...}})``.
 
         Args:
             source: Mapping with one volume source, as in a manifest.
@@ -183,7 +186,7 @@ class Volume(metaclass=ShortErrors):
         """Return the ``Volume`` for a value that the user passes in ``volumes``.
 
         Args:
-            field: Name of the option in messages.
+            field: Name of the option, for error messages.
             given: Value that the user passes.
         """
         if isinstance(given, cls):
@@ -202,7 +205,8 @@ class Volume(metaclass=ShortErrors):
             else f"{type(given).__module__}.{type(given).__name__}".removeprefix("builtins.")
         )
         raise GpuConstructsError(
-            f"{field} must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object, got {got}"
+            f"{field} must be a Volume, a VolumeClaim or a construct of a PersistentVolumeClaim, ConfigMap or Secret, "
+            f"got {got}"
         )
 
 
@@ -223,7 +227,8 @@ class Mounts:
 
     Attributes:
         reserved: Names that a volume must not have, because the library uses them.
-        sources: Volumes of the pod. The name of a volume comes from its first mount path.
+        sources: Volumes of the pod except ``claims``, as entries of ``volumes`` in a pod spec. The name of a volume
+            comes from its first mount path.
         claims: PersistentVolumeClaims that the workload creates, by name of the volume.
         objects: Constructs of ConfigMaps and Secrets that the user passes instead of names.
     """
@@ -240,16 +245,16 @@ class Mounts:
 
     @property
     def has_disk(self) -> bool:
-        """Whether the pod mounts a PersistentVolumeClaim. Only root can write to a new volume of a claim."""
+        """Whether the pod mounts a PersistentVolumeClaim. A user other than root then needs ``fsGroup`` to write."""
         return bool(self.claims) or any("persistentVolumeClaim" in source for source in self.sources)
 
     def disks(self, owner: str, *, pods_at_once: int, way_out: str) -> list[dict[str, Any]]:
-        """Return those entries of ``volumes`` in the pod spec that refer to PersistentVolumeClaims of the workload.
+        """Return the entries of ``volumes`` in the pod spec for the PersistentVolumeClaims that the workload creates.
 
         Args:
             owner: Name of the workload, which is the prefix of the names of its claims.
             pods_at_once: Number of pods that mount the PersistentVolumeClaims at the same time.
-            way_out: Sentence of the error message that states a solution.
+            way_out: Sentence at the end of the error message that states what the user can do.
 
         Raises:
             GpuConstructsError: Several pods mount a claim that only one node can mount.
@@ -276,7 +281,7 @@ class Mounts:
         }
 
     def mounted(self, given: Mapping[str, object], *, shared_memory: str | None = None) -> list[dict[str, Any]]:
-        """Return the volume mounts of one container, and add the volumes to the volumes of the pod.
+        """Return the volume mounts of one container, as in a manifest, and add its volumes to the volumes of the pod.
 
         Args:
             given: Volumes by mount path.
@@ -306,13 +311,14 @@ class Mounts:
         return made
 
     def _name(self, path: str, volume: Volume | VolumeClaim, taken_here: list[str]) -> str:
-        """Return the name of a volume in the pod, and add the volume to the pod if the pod does not have it.
+        """Return the name of a volume in the pod spec, and add the volume to the pod if it is new.
 
-        An equal volume that the pod already has keeps its name.
+        A volume is not new if the pod already mounts the same Python object, or an equal volume at the same path. If
+        one container mounts a volume twice, the second mount gets a new volume, unless ``volume`` has a ``sub_path``.
 
         Args:
-            path: Mount path, from which a new name comes.
-            volume: Volume.
+            path: Mount path, from which the name of a new volume comes: ``data-models`` for ``/data/models``.
+            volume: Volume to mount.
             taken_here: Names of volumes that the container already mounts.
         """
         source = volume.source if isinstance(volume, Volume) else None
@@ -341,6 +347,11 @@ def mounts(
     given: Mapping[str, object], *, shared_memory: str | None, reserved: Collection[str] = ()
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the volume mounts of the only container of a pod, and the volumes of the pod.
+
+    Args:
+        given: Volumes by mount path.
+        shared_memory: Size of a memory volume at ``/dev/shm``, as a quantity. None mounts no volume there.
+        reserved: Names that a volume must not have, because the library uses them; none by default.
 
     Raises:
         GpuConstructsError: A value or a path is invalid, as for ``Mounts.mounted``, or a value is a ``VolumeClaim``,

@@ -1,4 +1,4 @@
-"""Writers of YAML. Parsers of YAML 1.1 and of YAML 1.2, including those in Go, read the result as the same values."""
+"""Writers of YAML. All parsers of YAML 1.1 and of YAML 1.2 read the same values from the text."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ _ManifestDumper.add_representer(float, _number_of_manifest)
 
 
 class _Unusual(Exception):
-    """The error for a text whose YAML form depends on its position. For such a document, ``_Writer`` uses PyYAML."""
+    """The error for a text that ``_Writer`` cannot write. ``_Writer`` then writes the whole document with PyYAML."""
 
 
 class _Writer(NamedTuple):
     """A fast writer with the same output as ``yaml.dump``.
 
     Attributes:
-        dumper: PyYAML dumper for documents that contain unusual text.
+        dumper: PyYAML dumper for documents that this writer cannot write.
         indent_of_lists: Indentation of a list below its key, as spaces.
         scalar: Function that returns the YAML form of a scalar.
     """
@@ -113,7 +113,7 @@ class _Writer(NamedTuple):
         return _dumped(document, self.dumper)
 
     def _lines(self, value: Any, indent: str) -> str:
-        """Return the indented lines of a mapping or a list that is not empty."""
+        """Return a mapping or a list with at least one item as indented lines of YAML, in one text."""
         if isinstance(value, dict):
             return "".join([f"{indent}{self._key(key)}:{self._of_key(one, indent)}" for key, one in value.items()])
         return "".join([f"{indent}-{self._of_item(one, indent)}" for one in value])
@@ -184,7 +184,7 @@ _MANIFEST = _Writer(_ManifestDumper, "", _scalar_of_manifest)
 
 
 def yaml_text(document: Any) -> str:
-    """Return plain data as YAML text for a configuration file. It quotes every text except plain words."""
+    """Return plain data as YAML text for a configuration file. The writer quotes every text except plain words."""
     return _CONFIG.text(document)
 
 

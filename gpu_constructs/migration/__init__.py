@@ -1,1 +1,1 @@
-"""Conversion of the values of Helm charts to the keywords of constructs."""
+"""Conversion of Helm values into keyword arguments of constructs such as `DevicePluginChart`."""

@@ -1,4 +1,4 @@
-"""Tables of the keys of Helm charts, and the conversion of values by these tables."""
+"""Tables of the keys of Helm charts, and the conversion of Helm values by these tables."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ _LONGEST_RELEASE_NAME = 53
 
 @dataclass(frozen=True)
 class Chart:
-    """A Helm chart whose values this library converts.
+    """The table of a Helm chart whose values this library converts into keyword arguments of a construct.
 
     Attributes:
-        name: Name of the chart.
-        keys: Keys of the Helm values that the chart reads, by dotted path.
-        flags: Command-line flags of the program that the chart installs, by the long form of the flag.
-        structs: A dict from each option that accepts an option class to the name of this class. Such an option is a
-            keyword of the construct, such as ``scrape``, or an attribute, such as ``node_feature_discovery.master``.
-        meant: A dict from keys that the chart does not have to the keys that users probably mean with them.
+        name: Name of the Helm chart, such as ``nvidia-device-plugin``.
+        keys: Description of each key of the Helm values, by dotted path.
+        flags: Descriptions of the command-line flags of an exporter, by the long form of the flag. Empty if the Helm
+            chart installs no exporter.
+        structs: Names of option classes, by the keyword of the construct that accepts an instance of the class. For
+            example, ``node_feature_discovery.master`` has the value ``NfdMaster``.
+        meant: A dict from a wrong key, such as ``env``, to the key that the user probably means, such as ``extraEnv``.
     """
 
     name: str
@@ -49,9 +50,9 @@ def chart(name: str, own_releases: str = "") -> Chart:
     """Return the table of the keys of a Helm chart, including the keys of its subcharts.
 
     Args:
-        name: Name of the chart.
-        own_releases: Name of the table with the releases of the chart, if users can install the chart alone; empty by
-            default.
+        name: Name of the Helm chart, such as ``nvidia-device-plugin``.
+        own_releases: Name of a table in ``releases.json``, such as ``node_feature_discovery``. Set it if ``name`` is a
+            subchart that the user installs without its parent chart. Empty by default.
     """
     text = files.files("gpu_constructs.migration").joinpath("charts", f"{name}.yaml").read_text(encoding="utf-8")
     table = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -67,14 +68,15 @@ def chart(name: str, own_releases: str = "") -> Chart:
 
 
 def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str, tuple[str, ...] | None]:
-    """Return a dict from the name of each version range to the releases in this range.
+    """Return the releases in each version range, by name of the range.
 
-    The value is an empty tuple if the range contains all releases of the table, and None if it contains none of them.
+    A value is an empty tuple if the range contains all releases of the table, and None if it contains no release.
 
     Args:
-        table: Name of the table of releases.
-        column: Column of the table with the versions.
-        ranges: Ranges of versions, such as ``>=1.2``, by name.
+        table: Name of the table of releases in ``releases.json``, such as ``device_plugin``. Empty (the default) if
+            there are no ranges.
+        column: Column of the table whose versions the function compares with the ranges.
+        ranges: Ranges of versions, such as ``>=0.18``, by name.
     """
     found = {name: versions.releases_in(table, releases, column) for name, releases in ranges.items()}
     every = versions.releases_in(table, "", column) if table else ()
@@ -82,14 +84,14 @@ def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str
 
 
 def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the dotted path and the row of each key in a table of chart keys.
+    """Yield the dotted path and the row of each key in a table of Helm keys.
 
-    A path in the table such as ``nfd.{a,b}.port`` describes two keys, ``nfd.a.port`` and ``nfd.b.port``. In the keyword
+    A path in the table such as ``nfd.{a,b}.port`` describes two keys, ``nfd.a.port`` and ``nfd.b.port``. In the column
     ``into`` of their rows, ``a`` or ``b`` replaces ``{}``.
 
     Args:
         table: Rows by path.
-        releases: Chart releases, by the name to which the column ``releases`` of a row refers.
+        releases: Releases of the Helm chart by name of the range. The column ``releases`` of a row contains this name.
     """
     for path, row in table.items():
         alternatives = _ALTERNATIVES.search(path)
@@ -102,13 +104,13 @@ def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tup
 
 
 class Reading(Values):
-    """Helm values, checked against the keys of a chart.
+    """Helm values, checked against the keys of a Helm chart, and their conversion into keyword arguments.
 
     Attributes:
-        keys: Descriptions of the chart's keys, by dotted path.
-        said: Settings that command-line flags in the Helm values make. They take precedence over the other values. The
-            dict key is the keyword of the construct, or the attribute of an option class, that accepts the setting. The
-            dict value is a pair: the Helm key of the flag, and the setting.
+        keys: Descriptions of the keys of the Helm chart, by dotted path.
+        said: Settings from command-line flags in the Helm values, which override other values. The dict key is a
+            dotted keyword of the construct, such as ``scrape.interval``. The dict value is a pair: the Helm key of the
+            flag, such as ``arguments[0]``, and the value of the keyword.
     """
 
     def __init__(
@@ -121,17 +123,18 @@ class Reading(Values):
         converters: Mapping[str, Converter] | None = None,
         each: Mapping[str, Callable[[Any], Any]] | None = None,
     ) -> None:
-        """Check Helm values against the keys of a chart.
+        """Check Helm values against the keys of a Helm chart.
 
         Args:
-            of: Chart that reads the values.
-            values: Values that the user passes to Helm.
-            release: Release of the chart.
-            strict: Whether a value that the library cannot convert is an error (True) or a warning (False). You can
-                also pass a ``Problems`` object. It decides this, and collects the errors.
+            of: Table of the Helm chart.
+            values: Helm values of the user.
+            release: Release of the component, such as the device plugin, whose Helm chart reads the values.
+            strict: Whether a value that the library cannot convert is an error (True) or a warning (False). If you pass
+                a ``Problems`` object, its ``is_strict`` applies, and it collects the errors.
             converters: Functions that convert Helm values, by the name that ``Key.convert`` contains. They replace or
-                extend the default functions for this chart. None: only the default functions.
-            each: Functions that convert single items of lists, in the same form as ``converters``.
+                extend the default functions ``CONVERTERS``. None: only the default functions.
+            each: Functions that convert the items of a list, by the name that ``Key.convert`` contains. They replace or
+                extend the default functions ``EACH``.
         """
         super().__init__(values, of.keys, release=release, strict=strict, meant=of.meant)
         self.keys = of.keys
@@ -141,17 +144,18 @@ class Reading(Values):
         self._each = {**EACH, **(each or {})}
 
     def options(self) -> dict[str, Any]:
-        """Return the keyword arguments of the construct that a single Helm key or flag determines, by name."""
+        """Return the keyword arguments of the construct, except those that depend on several Helm keys."""
         return {keyword: value for keyword, (_, value) in self.members("").items()}
 
     def members(self, struct: str, *, under: str = "") -> dict[str, tuple[str, Any]]:
-        """Return the attributes of an option class that the Helm values set, by name.
+        """Return the attributes of an option class that the Helm values set, by name of the attribute.
 
         Each value of the result is a pair: the Helm key, and the value of the attribute.
 
         Args:
-            struct: Keyword that accepts the option class. Empty for the keyword arguments of the construct itself.
-            under: Prefix of the keys to read; by default all keys.
+            struct: Keyword that accepts the option class, such as ``node_feature_discovery.master``. Empty for the
+                keyword arguments of the construct itself.
+            under: Prefix of the Helm keys to read; by default all keys.
         """
         found: dict[str, tuple[str, Any]] = {}
         start = f"{struct}." if struct else ""
@@ -165,17 +169,17 @@ class Reading(Values):
         return {**found, **said}
 
     def converted(self, path: str, convert: str, into: str, value: Any, *, has_default: bool = False) -> Any:
-        """Convert a Helm value to the value of a keyword, and return it. Return None if the value is empty or rejected.
+        """Return the value of a keyword for a Helm value. Return None if the Helm value is null or invalid.
 
-        The method converts an empty value only if it replaces a default of the chart, or if this chart has its own
-        converter.
+        Also return None for an empty text, list or mapping, except in two cases. The Helm key has a default, or the
+        function ``convert`` is in the argument ``converters`` of the constructor.
 
         Args:
             path: Dotted key of the value in the Helm values.
-            convert: Name of the converter.
-            into: Keyword, or attribute of an option class, that accepts the result.
-            value: Value in the form of the chart.
-            has_default: Whether the chart has a default for the key; False by default.
+            convert: Name of the function that converts the value, as in ``Key.convert``.
+            into: Keyword of the construct that accepts the result, such as ``node_feature_discovery.master.port``.
+            value: Helm value.
+            has_default: Whether the Helm chart has a default for the key; False by default.
         """
         is_own = convert in self._own
         if value is None or (value in ("", [], (), {}) and not has_default and not is_own):
@@ -193,23 +197,23 @@ class Reading(Values):
         """Return an instance of an option class, with the attributes that the Helm values set.
 
         Args:
-            keyword: Keyword that accepts the option class.
-            make: Option class.
-            more: Attributes that replace those from the Helm values, each with its Helm key and value. The value None
-                omits an attribute.
+            keyword: Keyword that accepts the option class, such as ``node_feature_discovery.master``.
+            make: Option class, such as ``NfdMaster``.
+            more: Pairs of the Helm key and the value, by name of the attribute. They replace the attributes from the
+                Helm values. If a value is None, the method omits the attribute.
         """
         return self.made_of(make, {**self.members(keyword), **more})
 
     def name(
         self, release_name: str, default: str, longest: int, check: Callable[[str, str], None], *, section: str = ""
     ) -> str:
-        """Return the prefix of the object names, as the chart calculates it from the Helm values and the release name.
+        """Return the prefix of object names, as the Helm chart calculates it from the Helm values and the release name.
 
         Args:
             release_name: Name of the Helm release.
-            default: Name of the chart.
-            longest: Largest number of characters, so that no object name has more than 63.
-            check: Check that raises for an invalid name.
+            default: Name of the Helm chart.
+            longest: Largest number of characters of the prefix.
+            check: Function that raises an error for an invalid name.
             section: Prefix of the keys ``nameOverride`` and ``fullnameOverride``, with its dot; empty by default.
         """
         full = f"{section}fullnameOverride"
@@ -221,7 +225,11 @@ class Reading(Values):
         return full_name(release_name, default)[:longest].rstrip("-.")
 
     def image(self, tag: str) -> str | None:
-        """Return the image that the Helm values specify. Return None if they specify no image."""
+        """Return the image that the Helm values specify, as ``repository:tag``. Return None if they specify no image.
+
+        Args:
+            tag: Default tag of the Helm chart.
+        """
         if not self.get("image.repository") and not self.get("image.tag"):
             return None
         repository = self.get("image.repository", self.keys["image.repository"].default)
@@ -231,12 +239,12 @@ class Reading(Values):
         return image if self.accepts("image", partial(fields.image, "image", image)) else None
 
     def warn_of_other_release(self, path: str, given: str, tag: str) -> None:
-        """Warn if the tag of an image in the Helm values is not the tag of the chart's release.
+        """Warn if an image tag in the Helm values contains another release than the default tag of the Helm chart.
 
         Args:
             path: Helm key of the tag.
             given: Tag in the Helm values.
-            tag: Tag that belongs to the release of the chart.
+            tag: Default tag of the Helm chart.
         """
         if _RELEASE.search(given) and not {*_RELEASE.findall(given)} & {*_RELEASE.findall(tag)}:
             self.warn(
@@ -247,7 +255,12 @@ class Reading(Values):
 
 
 def full_name(release_name: str, name: str) -> str:
-    """Return the prefix of the object names that a chart calculates from the name of the Helm release."""
+    """Return the prefix of object names that a Helm chart calculates from the name of the Helm release.
+
+    Args:
+        release_name: Name of the Helm release.
+        name: Name of the Helm chart, or the value of ``nameOverride``.
+    """
     if len(release_name) > _LONGEST_RELEASE_NAME:
         raise GpuConstructsError(
             f"release_name must have at most {_LONGEST_RELEASE_NAME} characters, like in Helm, got {release_name!r}"

@@ -1,4 +1,4 @@
-"""Checks of Helm values against the keys that a chart reads. The chart itself accepts every key."""
+"""Checks of Helm values against the keys that a Helm chart reads. Helm itself accepts unknown keys."""
 
 from __future__ import annotations
 
@@ -30,22 +30,25 @@ _NOTHING: Mapping[str, Any] = {"bool": False, "text": "", "list": (), "map": {}}
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """A key of the Helm values of a chart, and what the library does with its value.
+    """The description of a key of the Helm values of a Helm chart, and of the conversion of its value.
 
     Attributes:
-        type: Type that the chart expects: ``bool``, ``text``, ``number``, ``number or text``, ``list`` or ``map``.
-        into: Keyword that accepts the value. If the value is for an option class, also the attribute of this class.
+        type: Type that the Helm chart expects: ``bool``, ``text``, ``number``, ``number or text``, ``list`` or ``map``.
+        into: Keyword of the construct that accepts the value. It can contain the attribute of an option class, such as
+            ``node_feature_discovery.master.port``.
         convert: Name of the function that converts the value; empty if other code calculates the value from several
             keys.
         note: Text for the documentation of the key.
         why_not: Reason why the library cannot convert the value; empty if it can.
-        is_ignored: Whether the chart ignores the key. The library then drops the key even in strict mode.
-        no_map: Reason why a mapping has no effect, for a key whose value must be a list. Empty if the chart fails with
-            a mapping.
-        releases: Chart releases that read the key. Empty if all supported releases read it.
-        default: Default of the chart; None if the chart has none. Helm merges a mapping of the user with a default that
-            is a mapping. Null in the Helm values removes the default.
-        null: Value that the library uses if the Helm values contain null and the chart has no default. None: no value.
+        is_ignored: Whether the Helm chart ignores the key. The library then ignores the key with a warning, even in
+            strict mode.
+        no_map: Text for the message about a mapping in place of a list, if the Helm chart ignores the mapping. Empty if
+            the Helm chart fails with a mapping.
+        releases: Releases of the component whose Helm charts read the key. Empty if all supported releases read it.
+        default: Default of the Helm chart; None if the Helm chart has no default. Helm merges a mapping of the user
+            with a default that is a mapping. Null in the Helm values removes the default.
+        null: Value that the library uses if the Helm values contain null and the Helm chart has no default. None: no
+            value.
     """
 
     type: str
@@ -61,9 +64,10 @@ class Key:
 
 
 class Values:
-    """The Helm values that a chart reads, by dotted key.
+    """The Helm values of the user, by dotted key.
 
-    They are the user's values, merged with the defaults of the chart as Helm does it.
+    Keys that the user does not set are absent. A mapping of the user, such as the value of ``affinity``, also contains
+    the defaults of the Helm chart, because Helm merges both mappings.
     """
 
     def __init__(
@@ -107,9 +111,11 @@ class Values:
                 value, path, near, lambda name: _is_read(f"{path[: path.rfind('.') + 1]}{name}", keys)
             ):
                 near, hint = path, f": {PARENT} {path!r}"
-            self.refuse(path, f"is not a key of the chart, which would silently skip it{hint}", is_ignored=not near)
+            self.refuse(
+                path, f"is not a key of the Helm chart, which would silently skip it{hint}", is_ignored=not near
+            )
         elif value is not None or path != "global":
-            self.refuse(path, f"must be a mapping, got {shown(value)}: the chart would fail. Leave it out")
+            self.refuse(path, f"must be a mapping, got {shown(value)}: Helm could not render the chart. Leave it out")
 
     def _keep(self, path: str, key: Key, value: Any) -> None:
         words, types = _TYPES[key.type]
@@ -125,31 +131,36 @@ class Values:
             self._read[path] = coalesced(key.default, value)
 
     def refuse(self, path: str, problem: str, *, is_ignored: bool = False) -> None:
-        """Report a key as an error in strict mode. Otherwise, warn that the library drops the key.
+        """Report a problem of a key: an error in strict mode, otherwise a warning that the library ignores the key.
 
         Args:
             path: Dotted path of the key.
             problem: Text that follows the key in the message.
-            is_ignored: Whether the chart ignores the key too, or no program needs its value. Then the library drops the
-                key in both modes.
+            is_ignored: Whether the Helm chart also ignores the key, or the pods do not need its value. If True, the
+                method only warns, even in strict mode. False by default.
         """
         self._problems.refuse(path, f"values.{path} {problem}", is_ignored=is_ignored)
 
     def warn(self, path: str, sentence: str) -> None:
-        """Warn about a key whose value the library converts."""
+        """Warn about a key whose value the library converts.
+
+        Args:
+            path: Dotted path of the key.
+            sentence: Text that follows the key in the message.
+        """
         self._problems.warn(path, f"values.{path} {sentence}")
 
     def contradict(self, path: str, file: str, member: str, stated: object, value: object) -> None:
-        """Report that a Helm value silently overrides a different setting in a configuration file of the Helm values.
+        """Report that a Helm value silently overrides the value of a setting in a configuration file.
 
         The report is an error in strict mode, and otherwise a warning.
 
         Args:
             path: Dotted path of the Helm key.
-            file: Dotted path of the key with the configuration file.
-            member: Name of the setting in this file.
-            stated: Value in the file.
-            value: Value that overrides it.
+            file: Dotted path of the Helm key that contains the configuration file, such as ``config.map.default``.
+            member: Name of the setting in the configuration file.
+            stated: Value in the configuration file.
+            value: Helm value that overrides the value in the configuration file.
         """
         problem = f"is {value!r}, but values.{file} has {stated!r} for {member}"
         if self._problems.is_strict:
@@ -163,7 +174,7 @@ class Values:
             self._problems.warn(path, f"values.{path} {problem}. Both the chart and this library use values.{path}")
 
     def attempt(self, path: str, make: Callable[[], _Made]) -> _Made | None:
-        """Call a function, and return its result.
+        """Call the function ``make``, and return its result.
 
         If the function raises an error, report this error as a problem of the Helm key ``path``, and return None.
         """
@@ -174,21 +185,21 @@ class Values:
             return None
 
     def accepts(self, path: str, check: Callable[[], object]) -> bool:
-        """Check whether a value passes a check. Return True if it does.
+        """Call the function ``check``. Return True if it raises no error.
 
-        If the check raises an error, report this error as a problem of the Helm key ``path``, and return False.
+        If the function raises an error, report this error as a problem of the Helm key ``path``, and return False.
         """
         return self.attempt(path, lambda: (check(),)) is not None
 
     def made_of(self, make: Callable[..., _Made], members: Mapping[str, tuple[str, Any]]) -> _Made:
-        """Create an object from Helm values, without the arguments whose value is None.
+        """Return the object that ``make`` creates from Helm values, without invalid arguments.
 
-        If ``make`` raises an error, the method adds the arguments one by one. If ``make`` raises an error with an
-        argument, the method omits the argument, and reports a problem of its Helm key.
+        The method omits arguments whose value is None. If ``make`` raises an error, the method adds the arguments one
+        by one. It omits each argument with which ``make`` raises an error, and reports a problem of its Helm key.
 
         Args:
-            make: Function or class that creates the object.
-            members: Helm key and value of each argument, by name of the argument.
+            make: Class or function that creates the object from keyword arguments.
+            members: Pairs of the Helm key and the value, by name of the argument.
         """
         given = {member: (path, value) for member, (path, value) in members.items() if value is not None}
         try:
@@ -201,15 +212,15 @@ class Values:
             return make(**kept)
 
     def replace(self, path: str, value: Any) -> None:
-        """Replace the value of a key. Later reads return the new value."""
+        """Replace the value of the key ``path``."""
         self._read[path] = value
 
     def __contains__(self, path: str) -> bool:
-        """Check whether the user specifies a value for a key. The value can be null."""
+        """Check whether the Helm values of the user contain the key ``path``. Its value can be null."""
         return path in self._read
 
     def get(self, path: str, default: Any = None) -> Any:
-        """Return the value of a key. Return the default if the value is missing or null."""
+        """Return the value of the key ``path``. Return ``default`` if the value is missing or null."""
         value = self._read.get(path)
         return default if value is None else value
 
@@ -224,31 +235,38 @@ def _leaves(prefix: str, values: Mapping[Any, Any], keys: Mapping[str, Key]) -> 
 
 
 def is_parent_of(value: Any, path: str, near: str, is_read: Callable[[str], bool]) -> bool:
-    """Check whether the values are probably those of a parent chart, with the name of this chart as the unknown key.
+    """Check whether the user probably passes the values of a parent chart instead of the values of this Helm chart.
 
-    This is probable if most keys below the unknown key are keys of this chart.
+    In the values of a parent chart, the values of this Helm chart are below an unknown key, such as ``gpu-operator``.
+    The result is True if most keys below the unknown key are keys of this Helm chart.
 
     Args:
         value: Value of the unknown key.
         path: Dotted path of the unknown key.
-        near: Key of this chart that resembles the unknown key most; empty if there is none. If its last word equals
-            that of the unknown key, the result is False.
-        is_read: Function that checks whether this chart has a key or a section with a given name.
+        near: Key of this Helm chart that resembles the unknown key most; empty if there is none. If both keys have the
+            same last word, the result is False, because the user probably means ``near``.
+        is_read: Function that checks whether this Helm chart has a key or a section with a given name.
     """
     is_elsewhere = near.rpartition(".")[2] == path.rpartition(".")[2]
     return isinstance(value, Mapping) and not is_elsewhere and sum(map(is_read, map(str, value))) > len(value) / 2
 
 
 def _is_read(path: str, keys: Mapping[str, Key]) -> bool:
-    """Check whether the chart has a key or a section with this dotted path."""
+    """Check whether ``keys`` contains the dotted path ``path``, as a key or as a section such as ``image``."""
     return any(f"{known}.".startswith(f"{path}.") for known in keys)
 
 
 def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
-    """Return the key or section of the chart that resembles an unknown key most. Return an empty text if none does.
+    """Return the key or section of a Helm chart that resembles an unknown key most, for a suggestion in a message.
 
-    First, the function compares the last word of the unknown key with the last words of the keys in the same section.
-    Then it searches the other sections for a key with the same last word. At last, it compares the whole dotted path.
+    Return an empty text if no key is similar. First, the function compares the last word of the unknown key with the
+    keys in the same section. Then it searches other sections for a key with the same last word. Finally, it compares
+    the whole dotted path.
+
+    Args:
+        path: Dotted path of the unknown key.
+        keys: Descriptions of the keys of the Helm chart, by dotted path.
+        release: Release of the component. The function considers only keys that the Helm chart of this release reads.
     """
     real = [known for known, key in keys.items() if not key.why_not and release in (key.releases or (release,))]
     sections = [known[:end] for known in real for end, letter in enumerate(known) if letter == "."]
@@ -264,15 +282,15 @@ def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
 
 
 def _elsewhere(section: str, word: str, names: Iterable[str]) -> list[str]:
-    """Return keys of a chart that a user may mean with an unknown key.
+    """Return the keys in other sections of a Helm chart with the same last word as an unknown key.
 
-    All these keys have the same last word as the unknown key. If some of them are in the section of the unknown key, or
-    in a section that contains that section, return only those. Otherwise, return all, or none if there are too many.
+    If some of these keys are directly in a parent section of the unknown key, return only those. Otherwise, if there
+    are more than two keys, return an empty list.
 
     Args:
         section: Dotted path of the section that contains the unknown key.
         word: Last word of the unknown key.
-        names: Dotted paths of the keys and sections of the chart.
+        names: Dotted paths of the keys and sections of the Helm chart.
     """
     same = [name for name in names if name.rpartition(".")[2] == word]
     around = [name for name in same if f"{section}.".startswith(name[: -len(word)])]
@@ -286,19 +304,20 @@ def _is_near(name: str, path: str) -> bool:
 
 
 def _is_nothing(value: object, kind: str) -> bool:
-    """Check whether a Helm value removes the default of the chart.
+    """Check whether a Helm value removes the default of the Helm chart.
 
-    Such a value is null, or an empty value of another type where the chart expects a list or a mapping.
+    The value null does so. In place of a list or a mapping, an empty value of another type also does so, such as an
+    empty text.
 
     Args:
         value: Helm value.
-        kind: Type that the chart expects, as in ``Key.type``.
+        kind: Type that the Helm chart expects, as in ``Key.type``.
     """
     return value is None or (kind in ("list", "map") and not value and not isinstance(value, _TYPES[kind][1]))
 
 
 def coalesced(default: Any, given: Any) -> Any:
-    """Return the default of a chart with Helm values merged over it. As in Helm, null removes a key."""
+    """Return the Helm value ``given`` merged into the default of the Helm chart. As in Helm, null removes a key."""
     if not isinstance(default, Mapping) or not isinstance(given, Mapping):
         return given
     merged = {**default, **{key: coalesced(default.get(key), value) for key, value in given.items()}}

@@ -1,4 +1,7 @@
-"""Functions that convert Helm values to keywords of this library. The tables of chart keys refer to them by name."""
+"""Functions that convert Helm values into values of keywords.
+
+The tables of Helm keys contain the names of these functions.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.migration.chart_values import Values
 
 Converter = Callable[[str, Any], Any]
-"""A function that converts a Helm value.
+"""A function that converts a Helm value into the value of a keyword.
 
-It gets the name of a keyword and the Helm value, and returns the keyword's value.
+Its arguments are the name of the keyword, for messages, and the Helm value.
 """
 
 
@@ -32,7 +35,7 @@ def _texts(field: str, given: Mapping[Any, Any]) -> None:
 
 
 def _pod_option(field: str, given: Any) -> None:
-    """Raise if a Helm value is not valid for the option ``field`` of ``PodOptions``."""
+    """Raise if a Helm value is not valid for the pod option ``field``, such as ``node_selector``."""
     if isinstance(given, Mapping) and field in ("node_selector", "pod_annotations", "pod_labels"):
         _texts(field, given)
     fields.of_type(field, given, get_type_hints(pods.ProgramOptions)[field])
@@ -70,7 +73,8 @@ def _secret_names(field: str, secrets: Sequence[Any]) -> list[str]:
 def update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | None:
     """Return the update strategy of a DaemonSet for a Helm value. Return None if the value is empty.
 
-    The strategy ``OnDelete`` has no numbers, because Kubernetes ignores them.
+    For the strategy ``OnDelete``, the result does not contain ``maxUnavailable`` and ``maxSurge``, which Kubernetes
+    ignores.
     """
     if not given:
         return None
@@ -94,12 +98,12 @@ def _seconds(field: str, text: str) -> int:
 
 
 def words(field: str, text: str) -> list[str]:
-    """Split a text at commas, and return the words."""
+    """Return the comma-separated words of a text, for example ``["a", "b"]`` for ``a, b``. ``field`` has no effect."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def checked(check: Callable[[str, Any], None]) -> Converter:
-    """Return a converter that checks a Helm value and returns it unchanged."""
+    """Return a converter that calls ``check`` with a Helm value and returns the value unchanged."""
 
     def convert(field: str, value: Any) -> Any:
         check(field, value)
@@ -141,7 +145,12 @@ def _toleration(given: Any) -> Toleration:
 
 
 def variable(given: Any) -> tuple[str, str | EnvValue]:
-    """Return (name, value) of an environment variable in Helm values. The value is a text or an ``EnvValue``."""
+    """Return the name and the value of an environment variable in Helm values.
+
+    Args:
+        given: Item of a list such as ``env`` in the Helm values: a mapping with ``name``, and ``value`` or
+            ``valueFrom``.
+    """
     members = _members("variable", {"name": "name", "value": "value", "valueFrom": "value_from"}, given)
     name, value = members.get("name"), members.get("value", "")
     if not isinstance(name, str):
@@ -170,7 +179,7 @@ _RELABELING = {
 
 
 def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a function that converts a relabeling step in Helm values to an instance of the class ``make``."""
+    """Return a function that converts a Prometheus relabeling step in Helm values into an instance of ``make``."""
 
     def convert(given: Any) -> Any:
         members = _members("relabeling", _RELABELING, given)
@@ -186,9 +195,15 @@ def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the requests and limits of a container from Helm values, and omit invalid amounts.
+    """Return the requests and limits of a container from Helm values, without invalid amounts.
 
-    Return None if no amount is valid. The result also omits amounts of GPUs, for which the user only gets a warning.
+    Return None if no amount is valid, or if a request is above its limit. The result also omits GPU resources
+    (``nvidia.com/...``).
+
+    Args:
+        read: Helm values, to which the function reports problems.
+        path: Dotted key of the resources in the Helm values.
+        given: Value of this key.
     """
     kept: dict[str, dict[str, Any]] = {}
     for section, amounts in given.items():
@@ -199,8 +214,8 @@ def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, An
             if str(name).startswith("nvidia.com/"):
                 read.refuse(
                     place,
-                    "takes GPUs from workloads, and this pod sees all GPUs through the container runtime without it. "
-                    "Remove it",
+                    "takes GPUs from workloads, and this pod sees all GPUs through the container runtime anyway. "
+                    "Remove this resource",
                     is_ignored=True,
                 )
             elif read.accepts(place, partial(_amount, section, name, text)) and name is not None:

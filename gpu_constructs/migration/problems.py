@@ -1,4 +1,4 @@
-"""The problems of the values of a chart, which the library reports all at once."""
+"""Collection of the problems in Helm values, so that the library reports all problems in one error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAY_OUT = "Pass strict=False to drop it"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Loader that reads dates as text, like Helm."""
+    """YAML loader that reads dates as text, like Helm."""
 
     yaml_implicit_resolvers: ClassVar[Any] = {
         first: [one for one in resolvers if not one[0].endswith(":timestamp")]
@@ -31,20 +31,20 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 class ValuesFile(dict[str, Any]):
-    """The content of a file with Helm values.
+    """The content of a Helm values file, with line numbers for messages.
 
     Attributes:
-        lines: Line number of each key and each list entry, by its dotted path.
+        lines: Line number of each key and each list item in the values file, by dotted path such as ``env[0].name``.
     """
 
     lines: Mapping[str, int]
 
     @classmethod
     def read(cls, path: str | Path) -> ValuesFile:
-        """Return the Helm values in a YAML file. The file can be empty.
+        """Return the Helm values in a values file. The file can be empty.
 
         Raises:
-            GpuConstructsError: The file does not exist, is not YAML, or does not contain a mapping.
+            GpuConstructsError: The values file does not exist, is not YAML, or does not contain a mapping.
         """
         try:
             # The first line of `helm get values` is a heading.
@@ -66,7 +66,12 @@ class ValuesFile(dict[str, Any]):
 
 
 def _lines(path: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
-    """Yield a pair for each key and each list entry in a YAML file: its dotted path and its line number."""
+    """Yield the dotted path and the line number of each key and each list item in a YAML file.
+
+    Args:
+        path: Dotted path of ``node``; empty for the root.
+        node: YAML node of the file.
+    """
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             place = below(path, key.value) if path else key.value
@@ -79,7 +84,7 @@ def _lines(path: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
 
 
 def _places(path: str, value: Any) -> Iterator[str]:
-    """Yield the path of each key and each list entry of Helm values, such as ``env[0].name``, in their order.
+    """Yield the dotted path of each key and each list item, such as ``env[0].name``, in the order of the Helm values.
 
     Args:
         path: Path of ``value`` in the Helm values; empty for all values.
@@ -97,20 +102,19 @@ def _places(path: str, value: Any) -> Iterator[str]:
 
 
 class Problems:
-    """The problems of the Helm values for one chart.
+    """The problems in the Helm values of a user.
 
     Attributes:
-        is_strict: Whether a key with a problem is an error; otherwise the library drops it with a warning.
+        is_strict: Whether a key with a problem is an error. Otherwise, the library ignores the key and warns.
     """
 
     def __init__(self, values: object, *, strict: bool, is_first_raised: bool = False) -> None:
         """Create an empty list of problems.
 
         Args:
-            values: Helm values of the user. The messages about the problems are in the order of the keys in these
-                values.
+            values: Helm values of the user. The error from ``raised`` lists the problems in the order of their keys.
             strict: Whether a key with a problem is an error.
-            is_first_raised: Whether to raise the first problem at once. False by default.
+            is_first_raised: Whether ``add`` raises the first problem at once. False by default.
         """
         self.is_strict = strict
         self._lines: Mapping[str, int] = getattr(values, "lines", {})
@@ -120,9 +124,10 @@ class Problems:
         self._section = ""
 
     def below(self, section: str) -> Problems:
-        """Return a copy that adds its problems to the same list, without ``section`` in paths and messages.
+        """Return a copy that removes ``section`` from paths and messages, and adds problems to the same list.
 
-        Use it if the library puts the values of the user below the key ``section`` before it reads them.
+        For example, the library reads values of the Helm chart of NFD as if they were below the key ``nfd`` of a parent
+        chart. The user's values do not contain this key, so messages must omit ``nfd.``.
         """
         inner = copy.copy(self)
         inner._section = f"{section}."
@@ -134,11 +139,11 @@ class Problems:
         Args:
             path: Dotted path of the key.
             problem: Message about the key.
-            is_droppable: Whether the message ends with the advice to pass ``strict=False``, which drops the key. True
-                by default.
+            is_droppable: Whether to add the advice to pass ``strict=False``, with which the library ignores the key.
+                True by default.
 
         Raises:
-            GpuConstructsError: The problem, if the list raises the first problem at once.
+            GpuConstructsError: The constructor of this object got ``is_first_raised=True``.
         """
         path, problem = path.removeprefix(self._section), self._as_given(problem)
         end = "" if problem.endswith("?") else "."
@@ -148,13 +153,13 @@ class Problems:
         self._found.append((path, message))
 
     def refuse(self, path: str, message: str, *, is_ignored: bool = False) -> None:
-        """Add a problem of a key to the list in strict mode. Otherwise, warn that the library drops the key.
+        """In strict mode, add a problem of a key to the list. Otherwise, warn that the library ignores the key.
 
         Args:
             path: Dotted path of the key.
-            message: Message about the key, which begins with the key.
-            is_ignored: Whether the chart ignores the key too. Then the library drops it in both modes. False by
-                default.
+            message: Text that begins with the key, such as ``values.hostPID must be a bool``.
+            is_ignored: Whether the Helm chart ignores the key too. If True, the method only warns, even in strict mode.
+                False by default.
         """
         if self.is_strict and not is_ignored:
             self.add(path, message)
@@ -163,13 +168,13 @@ class Problems:
             self.warn(path, f"{key} is dropped: it {rest}")
 
     def warn(self, path: str, message: str) -> None:
-        """Warn about a key of the Helm values."""
+        """Warn about the Helm key ``path``. The message begins with the line number if the values come from a file."""
         warn(f"{self._at(path.removeprefix(self._section))}{self._as_given(message)}")
 
     def _as_given(self, message: str) -> str:
-        """Return a message whose keys do not begin with the section that the method ``below`` sets.
+        """Return a message without the section, which was the argument of ``Problems.below``.
 
-        For example, ``'nfd.master'`` becomes ``'master'`` for the section ``nfd``.
+        For example, ``values.nfd.master`` becomes ``values.master`` for the section ``nfd``.
         """
         return message.replace(f"values.{self._section}", "values.").replace(f"'{self._section}", "'")
 
@@ -180,7 +185,7 @@ class Problems:
         The error lists the problems in the order of the keys in the Helm values.
 
         Raises:
-            ValuesError: The block adds a problem or raises an error.
+            ValuesError: The block adds a problem or raises a ``GpuConstructsError``, which counts as a problem.
         """
         try:
             yield
@@ -193,18 +198,18 @@ class Problems:
             raise ValuesError(list(dict.fromkeys(f"{self._at(path)}{message}" for path, message in found)))
 
     def _at(self, path: str) -> str:
-        """Return the start of a message about a Helm key: ``line <number>:`` and a space, with the line of the key.
+        """Return the start of a message: the line number of a Helm key as text, such as ``"line 3: "``.
 
-        Return an empty text if the values do not come from a file.
+        Return an empty text if the Helm values do not come from a values file.
         """
         known = _known(path, self._lines)
         return f"line {self._lines[known]}: " if known else ""
 
 
 def _known(path: str, paths: Mapping[str, int]) -> str:
-    """Return ``path`` if it is in ``paths``. Otherwise, return the longest of ``paths`` that is a parent of ``path``.
+    """Return ``path`` if it is a key of ``paths``. Otherwise, return its nearest parent that is a key of ``paths``.
 
-    For example, ``a.b`` is a parent of ``a.b.c`` and of ``a.b[0]``. Return an empty text if there is no parent.
+    For example, ``a.b`` is a parent of ``a.b.c`` and of ``a.b[0]``. Return an empty text if no parent is a key.
     """
     around = (one for one in paths if path == one or path.startswith((f"{one}.", f"{one}[")))
     return max(around, key=len, default="")
@@ -216,7 +221,7 @@ class Installation(NamedTuple):
     Attributes:
         release_name: Name of the Helm release.
         namespace: Namespace of the Helm release.
-        version: Release of the program that the chart installs.
+        version: Release of the component that the Helm chart installs, such as the device plugin.
         platform: Platform of the cluster.
     """
 
@@ -227,11 +232,11 @@ class Installation(NamedTuple):
 
     @property
     def behaves_like(self) -> str:
-        """Supported release whose Helm chart reads the values in the same way as the chart of ``version``."""
+        """The release whose Helm keys apply: ``version``, or ``version.like`` if ``version`` is an ``Unverified``."""
         return self.version.like if isinstance(self.version, Unverified) else self.version
 
     def check(self) -> None:
-        """Raise if an argument has the wrong type, or if the name is not possible in Kubernetes."""
+        """Raise if an argument has the wrong type, or if ``release_name`` is not valid in Kubernetes."""
         kinds = {"release_name": str, "namespace": str, "version": str | Unverified, "platform": Platform}
         for name, kind in kinds.items():
             fields.of_type(name, getattr(self, name), kind)
@@ -241,12 +246,14 @@ class Installation(NamedTuple):
 def reported_at_once(
     options_of: Callable[[Any, Installation, Problems], dict[str, Any]],
 ) -> Callable[..., dict[str, Any]]:
-    """Return a function that calls ``options_of`` with Helm values, and raises all problems of the values at once.
+    """Decorate a function that converts Helm values, so that it raises all problems of the values in one error.
 
-    The returned function has the additional parameter ``strict``.
+    The decorated function has these parameters: the Helm values, and as keywords ``strict`` and the attributes of
+    ``Installation``.
 
     Args:
-        options_of: Function that converts Helm values. It adds their problems to its parameter ``problems``.
+        options_of: Function that converts Helm values into keyword arguments. It adds the problems of the values to
+            its parameter of the type ``Problems``.
     """
 
     @wraps(options_of)

@@ -1,4 +1,4 @@
-"""Conversion of the arguments and volumes of a container in Helm values."""
+"""Conversion of the command-line arguments and the volumes of a container in Helm values."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from gpu_constructs.records import dataclass
 def arguments(
     read: Values, path: str, words: Sequence[Any], takes_next: Callable[[str, str], bool]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Yield a tuple for each command-line flag in a list: Helm key of the argument, name of the flag, and value.
+    """Yield the Helm key, the name and the value of each command-line flag in a list of arguments.
 
-    The value is None if the flag has none. At an argument that is not a flag, the function reports a problem and ends.
+    For example, the result for ``--port=9400`` is ``("arguments[0]", "port", "9400")``. The value of a flag without a
+    value is None. At an argument that is not a flag, the function reports a problem and ends.
 
     Args:
-        read: Values of the chart.
-        path: Helm key of the list of arguments.
-        words: List of arguments.
-        takes_next: Function that checks whether the next word is the value of a flag. Its arguments are the flag and
-            the next word.
+        read: Helm values, to which the function reports problems.
+        path: Helm key of the list of arguments, such as ``arguments``.
+        words: Arguments in this list.
+        takes_next: Function that checks whether the next argument is the value of a flag. Its arguments are the name of
+            the flag and the next argument.
     """
     place = 0
     while place < len(words):
@@ -47,10 +48,10 @@ class Mount:
     """A volume mount of a container in Helm values.
 
     Attributes:
-        key: Key of the mount in the values.
+        key: Helm key of the mount, such as ``extraVolumeMounts[0]``.
         path: Mount path in the container.
         volume: Name of the volume.
-        source: Source of the volume.
+        source: Source of the volume as in a manifest, such as ``{"configMap": …}``.
         sub_path: Path in the volume to mount; empty (the default) for its root.
         read_only: Whether the mount prevents writes; False by default.
     """
@@ -64,27 +65,27 @@ class Mount:
 
 
 Entries = dict[str, Any]
-"""Entries of lists in the Helm values, by key, such as ``volumes[0]``."""
+"""Items of a list in the Helm values, by Helm key of the item, such as ``volumes[0]``."""
 
 
 def entries(read: Values, path: str, default: Sequence[Any] = ()) -> Entries:
-    """Return the items of a list in the Helm values, as a dict by Helm key, such as ``volumes[0]``.
+    """Return the items of a list in the Helm values, by Helm key of the item, such as ``volumes[0]``.
 
     Args:
-        read: Values of the chart.
+        read: Helm values.
         path: Helm key of the list.
-        default: List of the chart, if the values do not contain the key; empty by default.
+        default: Default list of the Helm chart, which applies if the Helm values do not contain the key.
     """
     return {f"{path}[{place}]": entry for place, entry in enumerate(read.get(path, () if path in read else default))}
 
 
 def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mount], dict[str, str]]:
-    """Return the volume mounts in Helm values, and a dict from the name of each volume without a mount to its Helm key.
+    """Return the volume mounts in Helm values, and the Helm keys of volumes without a mount, by name of the volume.
 
     Args:
-        read: Values of the chart.
+        read: Helm values, to which the function reports problems.
         volumes: Items of the list of volumes, by Helm key, such as ``volumes[0]``.
-        mounted: Items of the list of mounts, by Helm key.
+        mounted: Items of the list of volume mounts, by Helm key.
     """
     sources: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, entry in volumes.items():
@@ -100,21 +101,21 @@ def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mo
 
 
 def taken_over(read: Values, given: Iterable[Mount], unused: Mapping[str, str]) -> dict[str, Volume]:
-    """Return the ``Volume`` objects for the given mounts, by mount path.
+    """Return a ``Volume`` for each volume mount in Helm values, by mount path.
 
-    Record a problem in ``read`` for each mount that the library cannot convert, and for each volume without a mount.
+    Report a problem for each mount that the library cannot convert, and for each volume without a mount.
 
     Args:
-        read: Values of the chart.
-        given: Mounts in the values.
-        unused: Helm keys of the volumes without a mount, by name of the volume.
+        read: Helm values, to which the function reports problems.
+        given: Volume mounts in the Helm values.
+        unused: Helm keys of volumes without a mount, by name of the volume.
     """
     found: dict[str, Volume] = {}
     for mount in given:
         volume = Volume(source=mount.source, read_only=mount.read_only)
         if mount.sub_path:
             read.refuse(
-                mount.key, "is not convertible with subPath, which the kubelet never refreshes. Mount the folder"
+                mount.key, "is not convertible with subPath, which the kubelet never refreshes. Mount the whole volume"
             )
         elif mount.path in found:
             read.refuse(mount.key, f"must have a unique path, got {mount.path!r} again")

@@ -18,7 +18,7 @@ Severity = Literal["critical", "warning", "info"]
 
 DEVICE_PLUGIN = ".*nvidia-device-plugin.*"
 NO_DEVICE_PLUGIN = ".*(mps-control-daemon|feature-discovery).*"
-"""Pattern of names of other DaemonSets in the plugin's chart. The alerts exclude them, as they can have no pods."""
+"""Pattern of other DaemonSets of the device plugin's Helm chart. Alerts exclude them, because they can have no pods."""
 
 _LONGEST_INTERVAL = 120
 _FEWEST_SCRAPES = 4
@@ -39,7 +39,7 @@ class Options(NamedTuple):
     """Options of the alert rules.
 
     Attributes:
-        thresholds: Thresholds and windows of the alerts.
+        thresholds: Thresholds of the alerts, and the times for which a value must exceed them.
         device_plugin: Name of the DaemonSet of the device plugin, or a regular expression for it. If None, there are no
             alerts about the device plugin.
         kube_state_metrics: Whether kube-state-metrics runs in the cluster.
@@ -126,13 +126,13 @@ def _check_series(series: GpuSeries, options: Options) -> None:
     if isinstance(options.power, Mapping) and series.job is None and series.dialect == "nvidia_smi":
         raise GpuConstructsError(
             "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got "
-            f"{len(options.power)}. Create a scrape object with scrape='ServiceMonitor' on the exporter"
+            f"{len(options.power)}. Set scrape='ServiceMonitor' on the exporter, which adds the label"
         )
     ignored = options.thresholds.vram_ignored_namespaces
     if ignored and series.pods == "none":
         raise GpuConstructsError(
-            "thresholds.vram_ignored_namespaces must be empty for an exporter whose series name no pods, got "
-            f"{list(ignored)}"
+            "thresholds.vram_ignored_namespaces must be empty for an exporter whose series have no label with the pod, "
+            f"got {list(ignored)}"
         )
 
 
@@ -156,7 +156,7 @@ def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mappi
     """Return the alert that ``row``, an item of ``alerts.yaml``, describes. Add ``labels`` to the labels of the alert.
 
     Raises:
-        NoAnswer: The item applies only to another exporter or to other options.
+        NoAnswer: The alert does not apply to this exporter or these options, according to ``row``.
     """
     if not terms.holds(row.get("if", {})):
         raise NoAnswer
@@ -178,7 +178,7 @@ def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mappi
 
 
 def _drifts(row: Mapping[str, Any], terms: Terms, series: GpuSeries, options: Options) -> Iterator[Rule]:
-    """Yield an alert from the template ``row`` for each requested power limit. It fires if a GPU has another limit."""
+    """Yield an alert from ``row`` for each requested power limit. It fires if the actual limit of a GPU differs."""
     node, before = series.labels.node, list[str]()
     for nodes, agent in _agents(options).items():
         chosen, labels = list[str](), dict[str, str]()
@@ -250,10 +250,10 @@ def _window(number: int, series: GpuSeries) -> str:
 
 
 def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return two dicts for the alerts about the GPU models in ``temperatures_by_model``, by name of a placeholder.
+    """Return two dicts for the alerts about the GPU models in ``temperatures_by_model``.
 
-    The first dict contains templates of queries, which compare each model with its own temperatures. The second dict
-    contains label matchers, which select the GPUs of each model.
+    The keys are names in templates of ``alerts.yaml``. The first dict contains PromQL templates that compare each GPU
+    with the temperatures of its model. The second dict contains label matchers that select GPUs by their model.
     """
     by_model = thresholds.temperatures_by_model or {}
     patterns = [_glob(pattern) for pattern in by_model]
@@ -270,10 +270,10 @@ def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[
 
 
 def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return regular expressions for XIDs (error numbers of the driver), by the name of a placeholder in alert queries.
+    """Return regular expressions for XIDs (error numbers of the NVIDIA driver), by the placeholder in ``alerts.yaml``.
 
-    ``xid.others`` matches harmless XIDs, and those of ``GpuXidCritical`` and ``GpuXidWarning``. The alert ``GpuXidNew``
-    is for all XIDs that ``xid.others`` does not match.
+    ``xid.critical`` matches the XIDs of the alert ``GpuXidCritical``, and ``xid.warning`` those of ``GpuXidWarning``.
+    The alert ``GpuXidNew`` fires for each XID that ``xid.others`` does not match.
     """
     thresholds, others = options.thresholds, options.leave_out
     spoken_of = [
@@ -287,7 +287,7 @@ def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
 
 
 def _daemonsets(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return parts of alert queries by placeholder, for the DaemonSets of the device plugin and each ``PowerLimit``."""
+    """Return PromQL for the device plugin and for missing ``PowerLimit`` pods, by placeholder in ``alerts.yaml``."""
     plugin = options.device_plugin or ""
     is_name = all(letter.isalnum() or letter == "-" for letter in plugin)
     chosen = f'%s="{plugin}"' if is_name else f'%s=~{_quoted(plugin)},%s!~"{NO_DEVICE_PLUGIN}"'
@@ -338,7 +338,7 @@ def _boards(series: GpuSeries, request: Any, before: Sequence[Any]) -> list[str]
 
 
 def _choice(series: GpuSeries, request: Any) -> tuple[str, str]:
-    """Return a pair for the GPUs of the power limit ``request``: metric label, and pattern for its value."""
+    """Return a metric label, and a regular expression for its value, that select the GPUs of the limit ``request``."""
     if request.target == "uuid":
         # This exporter omits the prefix "GPU-". Source:
         # utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata.
@@ -354,7 +354,7 @@ def _choice(series: GpuSeries, request: Any) -> tuple[str, str]:
 
 
 def _glob(pattern: str) -> str:
-    """Return a shell pattern as a regular expression. It has no ``^`` and no ``$``, because Prometheus adds them."""
+    """Convert a shell pattern to a regular expression without ``^`` and ``$``, because Prometheus adds these."""
     return _PART.sub(_expression_of, pattern)
 
 

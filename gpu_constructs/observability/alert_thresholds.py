@@ -36,7 +36,9 @@ _BOARD = regex(r"[\w *?\[\]!().,/+-]+\Z", re.ASCII)
 
 
 def seconds(name: str, duration: Duration) -> int:
-    """Convert a duration (seconds as an int, or a text such as ``1h30m``) to seconds. The name is for error messages.
+    """Convert a duration (seconds as an int, or a text such as ``1h30m``) to seconds.
+
+    ``name`` is the name of the option, such as ``idle``, for error messages.
 
     Raises:
         GpuConstructsError: If the duration is not valid, or has a fraction of a second.
@@ -62,21 +64,21 @@ class AlertThresholds(fields.Options):
     """Thresholds for the alerts of ``GpuAlerts``.
 
     A duration is an int in seconds, or a text such as ``90s`` or ``1h30m``. Fractions of a second are not allowed. A
-    window is the time that a query looks back. It spans at least four scrapes, even if you set less.
+    query over the last ``idle``, ``xid_window`` or ``lost_window`` covers at least four scrapes, even if you set less.
 
     Attributes:
         temperature_warning: Temperature for a warning, in degrees Celsius. 85 by default, which is below the
             temperature at which an A100 (89) or an RTX 3090 (95) slows down.
         temperature_critical: Temperature for a critical alert, in degrees Celsius. 92 by default. If a GPU reports the
             temperature at which it slows down, the alert uses that temperature minus ``slowdown_margin`` instead.
-        slowdown_margin: Number of degrees Celsius below the slowdown temperature of a GPU at which the alert fires. 2
-            by default.
-        temperatures_by_model: Warning and critical temperature of some GPU models, by a pattern of the model name with
-            ``*``, ``?`` and ``[...]``. The first matching pattern wins. Its temperatures also replace the slowdown
-            temperature that the GPU reports.
+        slowdown_margin: Degrees Celsius to subtract from the slowdown temperature of a GPU. 2 by default.
+        temperatures_by_model: Pairs (warning, critical) of temperatures for some GPU models, by a pattern of the model
+            name with ``*``, ``?`` and ``[...]``. The first matching pattern wins. Its temperatures also replace the
+            slowdown temperature that the GPU reports.
         vram_ratio: Share of GPU memory in use above which the alert fires. 0.97 by default, because inference servers
             use 0.9 and more on purpose.
-        vram_ignored_namespaces: Namespaces whose pods may fill the memory of a GPU. Needs an exporter that names pods.
+        vram_ignored_namespaces: Namespaces whose pods may fill the memory of a GPU. Needs an exporter
+            whose series have pod labels.
         idle: Time for which a pod may have a GPU and not use it. 2 hours by default.
         thermal_throttled_ratio: Share of time in which heat slows a GPU down, above which the alert fires. 0.1 by
             default.
@@ -89,10 +91,10 @@ class AlertThresholds(fields.Options):
         ecc_corrected_per_hour: Number of corrected memory errors per hour above which the alert fires. 100 by default.
         pcie_replays_per_minute: Number of PCIe packets sent again per minute above which the alert fires. 10 by
             default. A good connection has none.
-        xid_critical: XIDs (error numbers of the NVIDIA driver) of the critical alert. NVIDIA's catalog requires a reset
-            of the GPU or a restart of the node for each of them.
-        xid_warning: XIDs of the warning. They end one application, or precede worse errors.
-        xid_ignored: XIDs without an alert, because they are errors of an application or notes of the driver.
+        xid_critical: XIDs (error numbers of the NVIDIA driver) of the alert ``GpuXidCritical``. For most of them,
+            NVIDIA's catalog requires a reset of the GPU or a restart of the node.
+        xid_warning: XIDs of the alert ``GpuXidWarning``. They end one application, or precede worse errors.
+        xid_ignored: XIDs without an alert, because they report errors of an application, or no error at all.
         xid_window: Time for which an alert stays active after an XID. 15 minutes by default.
         lost_window: Time for which an alert stays active after a GPU disappears. 6 hours by default.
         collection_stale: Age of the last successful reading above which the alert fires. Only nvidia_gpu_exporter
@@ -105,9 +107,9 @@ class AlertThresholds(fields.Options):
             temperature, an XID is in two lists, or a duration is not valid.
 
     Sources: docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, column "Immediate Action": XIDs with
-        RESET_GPU or RESTART_BM are critical, and so are 48 and 74 by their text. 155 (an inactive link) and 156 (a
-        spare that the next reset activates) are not critical. NVIDIA/DCGM@v4.5.3:modules/health/DcgmHealthWatch.cpp:
-        XIDs of the warning.
+        RESET_GPU or RESTART_BM are critical, except 155 (an inactive link) and 156 (a spare that the next reset
+        activates). 48 and 74 are critical because of their description.
+        NVIDIA/DCGM@v4.5.3:modules/health/DcgmHealthWatch.cpp: ``xid_warning``.
     """
 
     temperature_warning: int = 85

@@ -89,9 +89,9 @@ class DcgmSettings:
     Attributes:
         release: Release of the exporter, which decides the supported options.
         metrics: Metrics that the exporter exports. Empty if the list of metrics is in a ConfigMap of the user.
-        config_map: ConfigMap with the user's own list of metrics. None if there is no such list.
-        is_profiled: Whether the pods need the profiling module.
-        mapping: Options for the labels that name the pod of each GPU. None if the series name no pods.
+        config_map: ConfigMap with the user's own list of metrics. None if the user has no ConfigMap.
+        is_profiled: Whether the pods use DCGM's profiling module, which needs the capability SYS_ADMIN.
+        mapping: Options for the labels that name the pod of each GPU. None if the series have no such labels.
         remote_hostengine: ``host:port`` of a hostengine (a DCGM server) that reads the GPUs. None if the exporter reads
             them itself.
         debug_dump: Options of the files for a bug report. None if the exporter writes no such files.
@@ -117,34 +117,37 @@ class DcgmSettings:
 
 
 def exporter_rights(*, is_profiled: bool) -> Rights:
-    """Return the rights that the container needs: SYS_ADMIN if the exporter uses the profiling module, else none."""
+    """Return the Linux capabilities that the container needs: SYS_ADMIN for DCGM's profiling module, otherwise none."""
     return Rights(add=("SYS_ADMIN",)) if is_profiled else Rights()
 
 
 def check_address(field: str, given: str) -> None:
-    """Raise an error unless a text is a ``host:port`` address of a hostengine (a DCGM server)."""
+    """Raise an error unless ``given`` has the form ``host:port``, as the address of a hostengine (a DCGM server).
+
+    ``field`` is the name of the option, for the message.
+    """
     refuse_if(not _ADDRESS.match(given), field, "be 'host:port'", given)
     fields.port_number(f"port of {field}", int(given.rpartition(":")[2]))
 
 
 def check(exporter: Exporter, settings: DcgmSettings) -> None:
-    """Check the combination of the options of the DCGM exporter.
+    """Raise an error if the options of a DCGM exporter contradict each other or its release.
 
     Raises:
-        GpuConstructsError: If the release does not support an option, or the user's options remove a right that the
-            pods need.
+        GpuConstructsError: If the release does not support an option, two options exclude each other, or
+            ``security_context`` removes a capability that the pods need.
     """
     given = {"debug_dump": settings.debug_dump, **exporter.options}
     for option, since in _SINCE.items():
         if given.get(option) is not None and comparable(settings.release) < comparable(since):
             raise GpuConstructsError(
-                f"{option} needs version {since!r} or later, got version {exporter.version!r}. "
+                f"{option} needs version {since!r} or later of the DCGM exporter, got {exporter.version!r}. "
                 f"Use a later version, or leave {option} out"
             )
     if exporter.options.get("host_network") and exporter.port < 1024:
         raise GpuConstructsError(
-            "port must be at least 1024 with host_network=True, because the exporter may not bind lower ports, got "
-            f"{exporter.port}"
+            "port must be at least 1024 with host_network=True, because the exporter has no right to bind lower ports, "
+            f"got {exporter.port}"
         )
     if settings.config_map and exporter.options.get("dashboard", True):
         raise GpuConstructsError(
@@ -194,7 +197,7 @@ def series_of(exporter: Exporter, settings: DcgmSettings) -> GpuSeries:
 def dcgm_manifests(exporter: Exporter, settings: DcgmSettings, pods: Pods) -> Manifests:
     """Return the objects of the exporter, by construct ID.
 
-    The pods read the GPUs through the libraries of the driver, which the NVIDIA runtime mounts. They request no GPU.
+    The pods request no GPU. They read the GPUs through libraries of the NVIDIA driver, which the NVIDIA runtime mounts.
     The kubelet reports which pod uses which GPU. The exporter uses the API server only for labels and UIDs of pods, and
     for resource claims.
 

@@ -30,10 +30,10 @@ _LONG = ("targets", "fieldConfig", "options", "transformations")
 
 
 _Query = Mapping[str, str]
-"""A query of a panel: its expression, its letter (``refId``), and its legend.
+"""A query of a panel, as a dict with the keys ``expr``, ``letter`` (the ``refId`` in Grafana) and ``legend``.
 
-In a table, a query has a title and a unit instead of a legend.
-The letter of a query stays the same if the panel omits another query.
+In a table, a query has a title and a unit instead of a legend. The letter of a query stays the same if the panel omits
+another query.
 """
 
 
@@ -49,21 +49,22 @@ def dashboard(
     """Return a Grafana dashboard that queries only metrics that the exporter provides.
 
     The dashboard omits panels whose metrics the exporter does not have, and rows that would contain no panel. If
-    several pods share a GPU, each query counts the GPU only once. Panel IDs and the UID never change. The dashboard
-    needs Grafana 10.4 or later.
+    several pods share a GPU, each query counts the GPU only once. Later releases of this library keep the panel
+    IDs and the default UID. The dashboard needs Grafana 10.4 or later.
 
     Args:
         series: Series of the exporter.
         title: Title of the dashboard. None, the default: ``NVIDIA GPUs``, and for nvidia_gpu_exporter
             ``NVIDIA GPUs (nvidia-smi)``.
-        uid: Unique ID of the dashboard in Grafana. None, the default: a fixed ID for each exporter construct.
+        uid: Unique ID of the dashboard in Grafana. None, the default: ``gpu-constructs-gpus``, with ``-nvidia-smi`` for
+            nvidia_gpu_exporter.
         datasource_type: Data source type: ``prometheus``, which also reads VictoriaMetrics, or
             ``victoriametrics-metrics-datasource``, the plugin of VictoriaMetrics.
         kube_state_metrics: Whether to show GPU requests and pending pods, which come from kube-state-metrics.
         refresh: Interval at which Grafana updates the panels. An empty text disables updates.
 
     Raises:
-        GpuConstructsError: If the exporter exports no known metric.
+        GpuConstructsError: If ``series`` has no metrics, for example because a ``MetricsConfigMap`` lists them.
     """
     if not series.metrics:
         raise GpuConstructsError(
@@ -131,10 +132,11 @@ class _Board:
     def _queries(self, panel: Mapping[str, Any], terms: Terms) -> Iterator[_Query]:
         """Yield a dict for each query of a panel. Leave out queries whose metrics the exporter does not have.
 
-        The dict contains the expression ``expr``, the Grafana ID ``letter``, and texts such as the legend.
+        The keys of the dict are ``expr`` (the PromQL expression), ``letter`` (the ``refId`` in Grafana), and all
+        keys of the query in ``panels.yaml`` except ``query``, such as ``legend``.
 
         Args:
-            panel: Panel, as in the table of the dashboard.
+            panel: Panel, as in ``panels.yaml``.
             terms: Renderer of the query templates in the panel.
         """
         exported = self._series.metrics | {self._anchor}
@@ -222,7 +224,7 @@ def _target(query: _Query, kind: str, datasource: Mapping[str, str], interval: i
 
 
 def _anchor(series: GpuSeries) -> str:
-    """Return the metric from whose labels the dashboard's variables read the names of GPUs, nodes and pods."""
+    """Return the name of the metric from whose labels Grafana reads the GPUs, nodes and pods that a user can select."""
     if series.dialect == "nvidia_smi":
         return "nvidia_smi_gpu_info"
     known = (name for name in map(series.metric_of, _ANCHORS) if name in series.metrics)
@@ -285,7 +287,7 @@ def _transformations(labels: Mapping[str, str], queries: Sequence[_Query]) -> li
 
 
 def json_text(content: Mapping[str, Any]) -> str:
-    """Return a dashboard as JSON text with a line for each value. The same content always gives the same text."""
+    """Return a dashboard as JSON text. Each value is on its own line, so that changes are easy to review."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
 
     def panel_text(panel: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`DcgmExporter`: the DCGM exporter with its scrape object and its dashboard."""
+"""`DcgmExporter`: the DCGM exporter with its ServiceMonitor (or VMServiceScrape) and its dashboard."""
 
 from __future__ import annotations
 
@@ -39,18 +39,20 @@ class DcgmExporter(ExporterObject):
 
     - the ConfigMap ``dcgm-exporter-metrics``;
     - the DaemonSet and the Service ``dcgm-exporter``;
-    - the scrape object ``dcgm-exporter``, whose kind must exist in the cluster;
+    - the ServiceMonitor ``dcgm-exporter``, or an object of the kind that ``scrape`` names. The cluster must have its
+      CRD;
     - the ConfigMap ``dcgm-exporter-dashboard``, which the sidecar of Grafana loads by the label ``grafana_dashboard``;
-    - if it reads pods or resource claims from the API server: a ServiceAccount, a ClusterRole and a ClusterRoleBinding;
-    - with ``tls`` or ``basic_auth``: the web configuration ``dcgm-exporter-web-config``, a Secret if it contains hashes
-      of passwords.
+    - if the exporter reads pods or ResourceSlices from the API server: a ServiceAccount, a ClusterRole and a
+      ClusterRoleBinding;
+    - with ``tls`` or ``basic_auth``: the web configuration ``dcgm-exporter-web-config``. It is a Secret if it contains
+      hashes of passwords, otherwise a ConfigMap.
 
     The pods run on nodes with the label ``nvidia.com/gpu.present=true`` and request no GPU. The options determine the
     rights of the pods:
 
-    - The capability SYS_ADMIN is only for profiling metrics.
-    - User root is for profiling metrics, and for the socket of the kubelet, which pod mapping uses.
-    - A ServiceAccount token is only for requests to the API server.
+    - The pods have the capability SYS_ADMIN only for profiling metrics.
+    - They run as root for profiling metrics, and for the socket of the kubelet, which pod mapping uses.
+    - They mount a ServiceAccount token only for requests to the API server.
     - With release 4 or later, ``pod_mapping=False`` and no profiling metrics, the pods meet the Pod Security level
       ``restricted``.
 
@@ -58,7 +60,7 @@ class DcgmExporter(ExporterObject):
         name: Name of the DaemonSet and the Service.
         namespace: Namespace of the objects.
         metrics: Metrics that the exporter exports. Empty if the keyword ``metrics`` is a ``MetricsConfigMap``.
-        series: Series of these metrics, for ``GpuAlerts`` and ``GpuDashboard``.
+        series: Names and labels of these metrics in Prometheus, for ``GpuAlerts`` and ``GpuDashboard``.
         api_object: The DaemonSet.
 
     Source:
@@ -98,32 +100,34 @@ class DcgmExporter(ExporterObject):
                 for profiling metrics (SYS_ADMIN).
             platform: ``Talos("1.12")`` or ``Kubernetes()``. It determines the runtime class.
             version: Release of the exporter, from ``"3.4.2"`` to ``"4.8.3"``. The default is the newest one. The
-                image of ``"4.8.2"`` lacks libraries for XID and NVLink metrics. 3.x is older than Blackwell GPUs.
+                image of ``"4.8.2"`` lacks libraries for XID and NVLink metrics. Releases 3.x do not support Blackwell
+                GPUs.
             name: Prefix of the names of all objects.
             instance: Value of the label ``app.kubernetes.io/instance``, which distinguishes the pods of two exporters.
                 None, the default: the construct ID, or ``name`` if you set one.
             metrics: Metrics to export. ``"recommended"``, the default, contains all metrics of the alerts and the
-                dashboard. ``"default"`` is the list of the image, ``"seed"`` has six basic metrics, and ``"profiling"``
-                has all. You can also pass a list of ``Metric`` objects or DCGM field names, or a ``MetricsConfigMap``
-                that exists in the cluster.
+                dashboard. ``"default"`` is the list of the image, and ``"seed"`` has six basic metrics. ``"profiling"``
+                adds all metrics of DCGM's profiling module to ``"recommended"``. You can also pass a list of ``Metric``
+                objects or DCGM field names, or a ``MetricsConfigMap`` that exists in the cluster.
             gpu_models: Model names of the GPUs, as nvidia-smi prints them, if you know them. If no model supports
                 profiling (GeForce before Blackwell), the exporter omits the profiling metrics of ``"default"``,
                 ``"recommended"`` and ``"profiling"``, and the pods do not get SYS_ADMIN.
             collect_interval_seconds: Time between two readings of the GPUs, in seconds. 30 by default, as in the
                 exporter.
-            pod_mapping: Whether series name the pod that uses a GPU, or a ``PodMapping`` with options. True by default.
+            pod_mapping: Whether the series of a GPU have labels with the pod that uses the GPU, or a ``PodMapping``
+                with options. True by default.
             sharing: Strategy with which the device plugin shares the GPUs. With time-slicing or MPS, each pod on a
                 shared GPU gets its own series. The exporter then sees the processes of the node and reads pods from the
-                API server. If None, the default, the series of a shared GPU name only one of its pods, the last one
-                found.
-            remote_hostengine: ``host:port`` of an ``nv-hostengine`` (a DCGM server) that reads the GPUs instead, such
-                as ``nvidia-dcgm:5555``. If the address is that of a Service, the Service must send requests to the
-                exporter's own node (``internalTrafficPolicy: Local``). The exporter then needs no SYS_ADMIN.
+                API server. If None, the default, the series of a shared GPU have the labels of only one of its pods,
+                the last one that the exporter finds.
+            remote_hostengine: ``host:port`` of an ``nv-hostengine`` (a DCGM server), such as ``nvidia-dcgm:5555``, that
+                reads the GPUs in place of the exporter. The exporter then needs no SYS_ADMIN. If the address is that of
+                a Service, the Service must send requests to the exporter's own node (``internalTrafficPolicy: Local``).
             debug_dump: Whether to keep files with the readings, for a bug report, or the options of these files.
             options: Options of all exporters. For the DCGM exporter:
 
                 - ``port`` is 9400 by default. It serves ``/metrics`` and ``/health``.
-                - ``runtime_class_name`` must select the NVIDIA runtime. Otherwise the exporter ends with the error
+                - ``runtime_class`` must select the NVIDIA runtime. Otherwise the exporter ends with the error
                   "Cannot init NVML library".
                 - ``service_account`` gets the rights that the exporter needs at the API server. If you set none, the
                   construct creates a ServiceAccount.
@@ -134,8 +138,8 @@ class DcgmExporter(ExporterObject):
 
         Raises:
             GpuConstructsError: If a value is not allowed, the release does not support an option, the DCGM of the
-                release does not know a metric, no GPU supports the profiling metrics, or the scrape object lacks a
-                password or a certificate.
+                release does not know a metric, or no GPU supports the profiling metrics. Also if the scraper lacks a
+                client certificate or a password that ``tls`` or ``basic_auth`` requires.
         """
         release = versions.release_of(versions.DCGM_EXPORTER, version, "the DCGM exporter")
         fields.whole_number("collect_interval_seconds", collect_interval_seconds, minimum=1, maximum=3600)

@@ -1,6 +1,7 @@
-"""Conversion of those Helm values of the DCGM exporter for which a table is not enough.
+"""Conversion of Helm values of the DCGM exporter into keyword arguments of ``DcgmExporter``.
 
-The table of chart keys describes the conversion of all other values.
+This module converts the values that need Python code. The table ``migration/charts/dcgm-exporter.yaml`` describes the
+conversion of all other values.
 """
 
 from __future__ import annotations
@@ -47,9 +48,14 @@ _CONTROL_PLANE = placement.Toleration(
 def exporter_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
     """Return the keyword arguments of ``DcgmExporter`` that have the same effect as the Helm values.
 
+    Args:
+        values: Helm values of the user.
+        installation: Name and namespace of the Helm release, and release of the exporter.
+        problems: Empty list to which the function adds the problems of the values. ``reported_at_once`` passes it.
+
     Raises:
-        GpuConstructsError: If the chart does not read a key, if the chart or the exporter would reject or ignore a
-            value, or if this library does not support the value.
+        GpuConstructsError: The function adds a problem, such as a misspelled key, or a value that the chart, the
+            exporter or this library would reject.
     """
     release = versions.release_of(versions.DCGM_EXPORTER, installation.version, "the DCGM exporter")
     read = Reading(
@@ -93,7 +99,7 @@ def exporter_options(values: Mapping[str, Any], installation: Installation, prob
         **_service_and_scrape(read, tls, options.get("collect_interval_seconds", COLLECTION_INTERVAL_SECONDS)),
     }
     if options.get("host_network") and options["port"] < 1024:
-        read.refuse("hostNetwork", "must be false with a port below 1024, which the exporter may not bind")
+        read.refuse("hostNetwork", "must be false with a port below 1024, which the exporter has no right to bind")
         options["host_network"] = False
     if "image.tag" in read and not read.get("image.tag"):
         read.refuse(
@@ -114,8 +120,8 @@ def _port(read: Reading, flag_values: FlagValues, port: int) -> int:
     if number != str(port):
         read.refuse(
             path if path in read or "address" in flag_values else "service.port",
-            f"must set the same port as the other option: the exporter would listen on {address!r}, but probes and the "
-            f"Service use port {port}. Set both service.port and service.address",
+            f"must be the same port in service.port and service.address: the exporter would listen on {address!r}, "
+            f"but probes and the Service use port {port}. Set both",
         )
         is_dropped = "service.port" in read and "service.address" not in read and "address" not in flag_values
         return 9400 if is_dropped else port
@@ -144,8 +150,8 @@ def _pod_mapping(read: Reading) -> bool | PodMapping:
     if asks and not read.get("kubernetes.rbac.create", True):
         read.refuse(
             "kubernetes.rbac.create",
-            "must be true with enablePodLabels or enablePodUID, because the chart otherwise removes the token and the "
-            "exporter cannot read pods",
+            "must be true with enablePodLabels or enablePodUID, because the chart otherwise removes the token of the "
+            "service account and the exporter cannot read pods",
         )
     return mapping if given else True
 
@@ -207,7 +213,11 @@ def _scrape(read: Reading, collected: int) -> Scrape:
     interval = members.get("interval_seconds", ("", collected))[1]
     path, timeout = members.get("scrape_timeout_seconds", ("", 0))
     if timeout > interval:
-        read.refuse(path, f"must be at most the interval of {interval}s, as the operator requires, got {timeout}s")
+        read.refuse(
+            path,
+            f"must be at most the interval of {interval}s, because Prometheus Operator rejects a longer timeout, got "
+            f"{timeout}s",
+        )
         del members["scrape_timeout_seconds"]
     # The library drops these labels after its own steps, so a step that reads them needs the original labels.
     asked = {label for step in members.get("relabelings", ("", ()))[1] for label in step.source_labels}
@@ -239,15 +249,15 @@ def _mounts(read: Reading) -> tuple[list[Mount], dict[str, str]]:
 
 
 def _kept(read: Reading, given: Sequence[Mount], own_mount: str) -> Iterator[Mount]:
-    """Yield the volume mounts in the Helm values that the library keeps.
+    """Yield the volume mounts in the Helm values that become volumes of ``DcgmExporter``.
 
-    The library mounts the list of metrics itself, so the result does not contain that mount. The function adds a
-    problem for each mount that the library cannot convert.
+    ``DcgmExporter`` mounts the list of metrics itself, so the function omits that mount. The function adds a problem
+    for each mount that the library cannot convert.
 
     Args:
         read: Helm values.
-        given: Mounts in the values.
-        own_mount: Path of the mount with the list of metrics; empty if there is none.
+        given: Mounts in the Helm values.
+        own_mount: Path of the mount with the list of metrics. Empty if there is no such mount.
     """
     for mount in given:
         if mount.path in (POD_RESOURCES, "/tmp"):
@@ -267,7 +277,10 @@ def _kept(read: Reading, given: Sequence[Mount], own_mount: str) -> Iterator[Mou
 
 
 def _security_context(read: Reading) -> dict[str, Any] | None:
-    """Return the security context of the container. Return None if the values do not set one."""
+    """Return the security context that the Helm values set for the container.
+
+    Return None if the values set none, if it equals the default of the chart, or if it is not valid.
+    """
     path = "securityContext"
     if path not in read:
         return None
@@ -305,8 +318,8 @@ def _update_strategy(read: Reading) -> UpdateStrategy | None:
 def _resources(read: Reading) -> dict[str, Any] | None:
     """Return the requests and limits of the container from the Helm values.
 
-    Amounts that the values do not set have the default of the chart, but there is no default CPU limit. Return None if
-    the values are not valid.
+    If the values do not set a request or the memory limit, the result contains the default of the chart, if any. The
+    result contains a CPU limit only if the values set one. Return None if the values are not valid.
     """
     given = resources(read, "resources", read.get("resources", {}))
     if given is None:

@@ -1,4 +1,7 @@
-"""Conversion of Helm values of the DCGM exporter: list of metrics, command-line arguments, environment variables."""
+"""Conversion of Helm values of the DCGM exporter into keyword arguments of ``DcgmExporter``.
+
+This module converts the list of metrics, the command-line arguments and the environment variables.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ CHART_MAP, _KEY = "exporter-metrics-config-map", "metrics"
 
 _Listed = tuple[Metric, ...] | MetricsConfigMap
 FlagValues = dict[str, tuple[str, str]]
-"""Values of the exporter's command-line flags by flag, each with the Helm key that sets the flag."""
+"""A dict from each command-line flag of the exporter to a pair: the Helm key that sets the flag, and its value."""
 
 
 def of_chart(read: Reading) -> ExporterRelease:
-    """Return the ``ExporterRelease`` of the exporter that the Helm chart installs."""
+    """Return the properties of the DCGM exporter release that the Helm chart installs."""
     return DCGM_EXPORTER[read.release]
 
 
@@ -69,7 +72,7 @@ def listed_metrics(
 
     Args:
         read: Helm values.
-        program: Values of the exporter's command-line flags, each with the Helm key that sets it.
+        program: A dict from each flag of the exporter to a pair: the Helm key that sets the flag, and its value.
         mounts: Mounts of the container.
         namespace: Namespace of the exporter.
         can_profile: Whether the container has the rights that the profiling module needs.
@@ -94,8 +97,8 @@ def listed_metrics(
     kept = listed or chart_metrics(release)
     if needs_profiling(kept) and not can_profile:
         warn(
-            "the list omits profiling metrics, because values.securityContext does not contain SYS_ADMIN. The "
-            "exporter of the chart omits them too"
+            "the converted exporter omits profiling metrics, because values.securityContext does not contain "
+            "SYS_ADMIN. The exporter of the chart omits them too"
         )
         kept = _without_profiling(kept)
         if not any(metric.prometheus_type != "label" for metric in kept):
@@ -115,8 +118,8 @@ def _from_api(read: Reading, path: str, reference: str, namespace: str, can_prof
 
     Args:
         read: Helm values.
-        path: Helm key of the setting, for messages.
-        reference: Setting with the ConfigMap, as ``<namespace>:<name>``.
+        path: Helm key that sets ``reference``, for messages.
+        reference: The ConfigMap as the exporter's flag names it: ``<namespace>:<name>``.
         namespace: Namespace of the exporter.
         can_profile: Whether the container has the rights that the profiling module needs.
     """
@@ -137,7 +140,7 @@ def _from_file(
 
     Args:
         read: Helm values.
-        program: Values of the exporter's command-line flags, which name the file.
+        program: Values of the exporter's command-line flags, one of which is the path of the file.
         mounts: Mounts of the container.
         can_profile: Whether the container has the rights that the profiling module needs.
     """
@@ -185,9 +188,9 @@ def _key_of(file: str, mount: Mount) -> tuple[str, str]:
 
 
 def _custom(read: Reading, text: str) -> tuple[Metric, ...]:
-    """Return the metrics in a CSV text as the exporter reads them, and omit lines at which the exporter would exit.
+    """Return the metrics in the Helm value ``customMetrics``, a CSV text, as the exporter reads them.
 
-    The function reports a problem for each omitted line.
+    The result omits lines that make the exporter exit. The function adds a problem for each omitted line.
     """
     first = next((line for line in text.splitlines() if line.strip()), "")
     indent = first[: len(first) - len(first.lstrip(" "))]
@@ -242,10 +245,10 @@ _BOOLEANS = {
 
 
 def program(read: Reading) -> tuple[FlagValues, dict[str, object]]:
-    """Return a pair: the values of the exporter's flags, and the environment variables without a keyword.
+    """Return a pair: the values of the exporter's flags, and the value of the keyword ``env`` of ``DcgmExporter``.
 
-    The flag values come from the arguments and the environment variables of the container. Each has the Helm key that
-    sets it.
+    The flag values come from the arguments and the environment variables of the container. The dict of flag values
+    contains a pair for each flag: the Helm key that sets the flag, and its value.
     """
     flags = chart(_CHART).flags
     flag_values, env = _variables(read)
@@ -350,4 +353,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "hours": lambda field, text: int(text) if text.isdecimal() else None,
     "milliseconds": _milliseconds,
 }
-"""Converters for the rows of the key table that contain flags of the exporter."""
+"""Functions that convert values of the exporter's flags, by the name in the column ``convert`` of the chart's table."""

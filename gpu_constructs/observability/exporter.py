@@ -1,4 +1,8 @@
-"""Parts of the manifests that both exporters have: Service, scrape object, web configuration, and parts of the pods."""
+"""Parts of the manifests that the DCGM exporter and nvidia_gpu_exporter have in common.
+
+These are the Service, the ServiceMonitor (or PodMonitor, VMServiceScrape or VMPodScrape), the web configuration, and
+parts of the pods.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +29,17 @@ LONGEST_NAME = 63 - len("-web-config")
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Facts about an exporter program that do not depend on the options of the user.
+    """Properties of an exporter that do not depend on the options of the user.
 
     Attributes:
         name: Name of the exporter, and default name of its objects.
         port: Default port.
-        port_name: Name of the port, which scrape objects use.
+        port_name: Name of the port, to which the ServiceMonitor refers.
         resources: Default resource requests and limits.
         user: User ID of pods that do not need root.
-        variables: A dict from each environment variable that the user must not set to the keyword to set instead. The
-            keyword is empty if none exists. It is ``nothing`` if the variable would remove labels from the series.
+        variables: A dict whose keys are the environment variables that the user must not set. The value is one of
+            these: the keyword to set instead; an empty text for a variable that only this library sets; ``"nothing"``
+            for a variable that removes labels.
     """
 
     name: str
@@ -45,7 +50,9 @@ class Program:
     variables: Mapping[str, str]
 
     def check_variable(self, field: str, name: str) -> None:
-        """Check that the user does not set an environment variable that only this library may set.
+        """Raise an error if the user must not set the environment variable ``name``.
+
+        ``field`` is the option that contains the variable, for the message.
 
         Raises:
             GpuConstructsError: If this library sets the variable, or the variable removes labels that alerts and
@@ -66,7 +73,7 @@ class Exporter:
     """An exporter with the options of the user.
 
     Attributes:
-        program: Facts about the exporter program.
+        program: Properties of the exporter that do not depend on the options.
         id: ID of the construct.
         name: Prefix of the names of all objects.
         namespace: Namespace of the objects.
@@ -130,7 +137,7 @@ class Exporter:
 
     @property
     def job(self) -> str | None:
-        """Value of the label ``job`` of the series. None if an object outside of this library scrapes the exporter."""
+        """Value of the label ``job`` of the series. None if the library emits no ServiceMonitor or similar object."""
         return self.name if self.scrape.is_object else None
 
     @property
@@ -156,10 +163,10 @@ class Exporter:
         return None if given is None else references.name_of("service_account", given, "ServiceAccount")
 
     def pods(self, image: str, platform: Platform, node_labels: Mapping[str, str] | None = None) -> Pods:
-        """Return the pod settings of the exporter, from the options of the user and the defaults of the program.
+        """Return the pod settings of the exporter, from the options of the user and the defaults of ``program``.
 
         Args:
-            image: Image to use if the user sets none.
+            image: Image to use if the user sets no image.
             platform: Platform of the cluster, which determines the runtime class.
             node_labels: Labels that a node needs besides ``nvidia.com/gpu.present``.
         """
@@ -178,9 +185,9 @@ class Exporter:
 
 
 def _check_scrape(exporter: Exporter) -> None:
-    """Raise an error if the scraper of an exporter cannot find or read the pods.
+    """Raise an error if Prometheus could not find the pods of an exporter, or has no password for their metrics.
 
-    Warn if two objects would make Prometheus scrape the same pods.
+    Warn if both a ServiceMonitor and a ``prometheus.io`` annotation select the pods, so that each series exists twice.
     """
     kind, service = exporter.scrape.kind, exporter.service
     if service is None and kind in ("ServiceMonitor", "VMServiceScrape", "annotations"):
@@ -191,7 +198,7 @@ def _check_scrape(exporter: Exporter) -> None:
     if kind == "annotations" and exporter.guard.text is not None:
         raise GpuConstructsError(
             "scrape must not be 'annotations' with tls or basic_auth, because annotations contain neither certificates "
-            "nor passwords. Use a kind that emits a scrape object, such as 'ServiceMonitor', or use 'none'"
+            "nor passwords. Use a kind that emits an object, such as 'ServiceMonitor', or use 'none'"
         )
     annotations = {
         "service.annotations": service.annotations if service else {},
@@ -200,8 +207,9 @@ def _check_scrape(exporter: Exporter) -> None:
     for place, given in annotations.items():
         if exporter.scrape.is_object and given.get("prometheus.io/scrape") == "true":
             warn(
-                f"{place} contains 'prometheus.io/scrape', but the exporter also has scrape={kind!r}. A Prometheus "
-                "that reads both scrapes it twice. Remove the annotation, or pass scrape='annotations'"
+                f"{place} contains 'prometheus.io/scrape', but the exporter also has scrape={kind!r}. If one "
+                "Prometheus reads both, it scrapes the exporter twice. Remove the annotation, or pass "
+                "scrape='annotations'"
             )
 
 
@@ -211,8 +219,8 @@ def probes(exporter: Exporter, alive: str, ready: str, failures: int) -> dict[st
     Args:
         exporter: The exporter.
         alive: HTTP path for the liveness probe. The exporter answers on this path as soon as it runs.
-        ready: HTTP path for the readiness and startup probes. The exporter answers on this path only after the first
-            reading of the GPUs.
+        ready: HTTP path for the readiness and startup probes. Requests to it fail until the exporter has read the GPUs
+            once.
         failures: Number of failures that the startup probe allows. The startup probe runs every five seconds.
     """
     port = exporter.program.port_name
@@ -237,7 +245,7 @@ def daemonset(
         exporter: The exporter.
         pods: Pod settings of the exporter.
         container: Fields of the container, except its port and its volume mounts.
-        own: Source and mount of each volume that the construct needs besides those of the user, by name of the volume.
+        own: Volumes of the exporter besides those of the user. A dict from volume name to a pair: source and mount.
         checksums: Pod annotations with checksums of the configuration. If one changes, Kubernetes replaces the pods.
         more: Further fields of the pod spec.
 
@@ -267,7 +275,10 @@ def daemonset(
 
 
 def found_by(exporter: Exporter) -> Manifests:
-    """Return the Service and the scrape object by construct ID, except those that the user disables."""
+    """Return the Service and the ServiceMonitor (or similar object), by construct ID.
+
+    The result omits objects that the user disables.
+    """
     manifests: Manifests = {}
     port_name = exporter.program.port_name
     if exporter.service:

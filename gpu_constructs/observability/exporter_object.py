@@ -1,4 +1,7 @@
-"""The base of the constructs of both exporters: the conversion of Helm values, and the emission of the objects."""
+"""The base class of ``DcgmExporter`` and ``NvidiaGpuExporter``.
+
+It emits the objects of an exporter, and creates an exporter from Helm values.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +51,8 @@ class ExporterObject(ReadsHelmValues, GpuObject):
     ) -> Self:
         """Create the exporter from the values of its Helm chart.
 
-        Emits the same objects under the same names as the chart, except for the deviations that the page "Coming from
-        the Helm chart" lists.
+        Emits the same objects under the same names as the Helm chart, except for the deviations that the page "Coming
+        from the Helm chart" of the documentation lists.
 
         Args:
             scope: Chart, or a construct in a chart.
@@ -67,7 +70,8 @@ class ExporterObject(ReadsHelmValues, GpuObject):
                 warning.
 
         Raises:
-            GpuConstructsError: All problems of the values at once, or an error of a keyword of the construct.
+            GpuConstructsError: The values have problems, which one message lists, or a keyword of the construct is not
+                valid.
         """
         return from_values(
             cls,

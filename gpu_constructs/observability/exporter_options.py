@@ -96,7 +96,8 @@ class ExporterService(fields.Options):
     ) -> dict[str, Any]:
         """Return the manifest of the Service.
 
-        Its name becomes the ``job`` label of the scraped series. Its port equals the port of the pods.
+        The name in ``metadata`` becomes the label ``job`` of the scraped series. ``port`` is the port of the Service
+        and of the pods. ``selector`` contains the labels of the pods.
         """
         spec = {
             "clusterIP": self.cluster_ip,
@@ -145,14 +146,14 @@ class ExporterOptions(ProgramOptions, total=False):
             ``GpuDashboard``.
         env: Environment variables to add to the exporter.
         port: Port of the metrics, in the pod and in the Service.
-        scrape: Kind of the scrape object, or a ``Scrape`` with its options. ``ServiceMonitor`` by default; ``none``
-            omits it. You need only one object: the VictoriaMetrics operator converts a ``ServiceMonitor`` if its CRD is
-            in the cluster.
-        scrape_labels: Labels with which the monitoring stack selects the scrape object, such as
-            ``release: kube-prometheus-stack``.
-        service: Whether to emit the Service, or an ``ExporterService`` with its options. True by default. Scrape
-            objects that select pods, such as ``PodMonitor``, need no Service.
-        tls: Certificate of the HTTPS endpoint for the metrics. The scrape object then uses TLS.
+        scrape: Kind of the object that makes Prometheus or VictoriaMetrics scrape the exporter, or a ``Scrape`` with
+            options. ``ServiceMonitor`` by default; ``none`` emits no such object. A ``ServiceMonitor`` is enough for
+            VictoriaMetrics too: its operator converts the object if the CRD of ServiceMonitors is in the cluster.
+        scrape_labels: Labels of the ServiceMonitor (or object of another kind), with which the monitoring stack selects
+            it, such as ``release: kube-prometheus-stack``.
+        service: Whether to emit the Service, or an ``ExporterService`` with its options. True by default. A
+            ``PodMonitor`` or ``VMPodScrape`` selects pods and needs no Service.
+        tls: Certificate of the HTTPS endpoint for the metrics. The scraper then uses TLS too.
         volumes: Volumes to add, by mount path.
     """
 

@@ -34,13 +34,16 @@ class GpuAlerts(GpuObject):
     for each GPU, even if several pods share the GPU. No alert needs profiling metrics. If a GPU does not report a
     value, such as ECC errors of a GeForce, the alerts on that value never fire.
 
-    The construct omits alerts for which the exporter has no metric. These are alerts about:
+    The construct omits alerts that need a metric or a label that the exporter may not have:
 
-    - With nvidia_gpu_exporter: PCIe replays, idle pods, and XIDs (except with its NVML image).
-    - With the DCGM exporter: readings that are too old. Before release 4.0.0 also the actions that the driver requests.
-    - With an exporter whose series name no pods: idle pods.
-    - With an unknown label ``job`` (``scrape="none"`` or ``"annotations"``): an exporter that does not run, idle pods
-      and nodes without metrics. For nvidia_gpu_exporter also lost GPUs, because the labels of its targets are unknown.
+    - With nvidia_gpu_exporter: alerts about PCIe replays and idle pods. Without the NVML image of the exporter also
+      alerts about XIDs.
+    - With the DCGM exporter: alerts about readings that fail or are too old. Before release 4.0.0 also the alert about
+      recovery actions, such as a reset, that the NVIDIA driver requests for a GPU.
+    - With an exporter whose series have no label with the pod: the alert about idle pods.
+    - If the library does not know the value of the label ``job`` (``scrape="none"`` or ``"annotations"``): alerts about
+      idle pods, about nodes without metrics, and about exporter pods that do not answer. For nvidia_gpu_exporter also
+      the alert about lost GPUs, because the series may have no label ``node``.
 
     If you create a ``GpuAlerts`` for each of two exporters, set ``kube_state_metrics=False`` for the second one.
     Otherwise the alerts about nodes and pods exist twice, because they apply to the whole cluster.
@@ -101,9 +104,9 @@ class GpuAlerts(GpuObject):
             alert_labels: Labels of every alert, for routing.
 
         Raises:
-            GpuConstructsError: If the exporter does not export a metric that a rule needs, the scrape interval is
-                longer than 120 seconds, ``leave_out`` or ``severities`` names an unknown rule, or another value is not
-                allowed.
+            GpuConstructsError: If the options of the exporter disable a metric that a rule needs, or the scrape
+                interval is longer than 120 seconds. Also if ``leave_out`` or ``severities`` names an unknown rule, or
+                another value is not allowed.
         """
         fields.label_value("id", id)
         fields.dns_subdomain("name", name)

@@ -33,7 +33,7 @@ class GpuDashboard(GpuObject):
     Attributes:
         name: Name of the ConfigMap.
         namespace: Namespace of the ConfigMap.
-        json: A new copy of the dashboard. You can change it and write it elsewhere.
+        json: A new copy of the dashboard as a dict. You can change the copy and write it to a file.
         api_object: The ConfigMap.
 
     Source:
@@ -72,8 +72,8 @@ class GpuDashboard(GpuObject):
             labels: Labels by which the sidecar finds the ConfigMap. None, the default: ``grafana_dashboard: "1"``, the
                 label of the Grafana chart and of kube-prometheus-stack.
             folder: Folder in Grafana. None, the default: the general folder.
-            folder_annotation: Annotation that contains the name of the folder. Its name must equal ``folderAnnotation``
-                of the sidecar, which has no default. ``grafana_folder``, the default here, is common.
+            folder_annotation: Key of the annotation that contains the name of the folder; ``grafana_folder`` by
+                default. Set ``folderAnnotation`` of the sidecar to the same key, because the sidecar has no default.
             title: Title of the dashboard. None, the default: ``NVIDIA GPUs``, or ``NVIDIA GPUs (nvidia-smi)`` for
                 ``NvidiaGpuExporter``. If you set ``name`` of the exporter, the title ends in that name.
             uid: Unique ID in Grafana, up to 40 letters, digits, ``-`` and ``_``. None, the default:
@@ -130,7 +130,7 @@ class GpuDashboard(GpuObject):
 
     @property
     def json(self) -> dict[str, Any]:
-        """A new copy of the dashboard. You can change it and write it elsewhere."""
+        """A new copy of the dashboard as a dict. You can change the copy and write it to a file."""
         import json
 
         copy: dict[str, Any] = json.loads(self._text)

@@ -33,9 +33,10 @@ _PER_INSTANCE = frozenset(
 
 @cache
 def quantities() -> Mapping[str, Mapping[str, str]]:
-    """Return a table of quantities, such as power, by name.
+    """Return a dict from each quantity of a GPU, such as ``power``, to its row in ``quantities.csv``.
 
-    Each row contains the unit of the quantity, its metric in each dialect, and the unit conversion.
+    The row contains the unit of the quantity, its metric for each dialect, such as ``DCGM_FI_DEV_POWER_USAGE`` for
+    ``dcgm``, and the conversion to the unit.
     """
     return {row["quantity"]: row for row in rows(__package__, "quantities.csv")}
 
@@ -66,8 +67,8 @@ class GpuSeries:
             exporter.
         metrics: Names of the exported metrics.
         labels: Names of the labels that identify a GPU.
-        pods: Which pods the series name. ``none``: no pod. ``one``: only one pod, even if several pods share the GPU.
-            ``all``: each pod that shares the GPU has its own series.
+        pods: Pods in the labels of the series. ``none``: no pod. ``one``: only one pod, even if several pods share the
+            GPU. ``all``: each pod that shares the GPU has its own series.
         scrape_interval_seconds: Time between two scrapes, in seconds. 30 if it is unknown.
     """
 
@@ -79,9 +80,9 @@ class GpuSeries:
     scrape_interval_seconds: int = 30
 
     def metric_of(self, name: str) -> str | None:
-        """Return the metric of the exporter for a quantity such as power. Return the name of a metric unchanged.
+        """Return the metric of the exporter for a quantity, such as ``DCGM_FI_DEV_POWER_USAGE`` for ``power``.
 
-        Return None if the exporter has no metric for the quantity.
+        Return None if the exporter has no metric for the quantity. If ``name`` is not a quantity, return it unchanged.
         """
         return quantities()[name][self.dialect] or None if name in quantities() else name
 
@@ -96,17 +97,17 @@ class GpuSeries:
         gpu: str | None = None,
         by: Collection[str] = (),
     ) -> Query | None:
-        """Return a PromQL query for a metric or a quantity. Return None if the exporter has no such metric.
+        """Return a PromQL query for a metric or a quantity. Return None if the exporter has no metric for the quantity.
 
-        If several pods share a GPU, the exporter may report the same value once for each pod. If ``by`` is empty, the
-        query merges these reports, so no value counts twice.
+        If several pods share a GPU, the exporter may report the same value once for each pod. The query returns this
+        value only once, unless ``by`` contains a label of the pod.
 
         Args:
             name: Name of a metric of the exporter, or of a quantity such as power. ``quantities`` lists the quantities.
-                The query converts the value of a quantity to its unit.
+                For a quantity, the query converts the value of the metric to the unit of the quantity.
             over: Expression in which ``{}`` stands for the series, such as ``rate({}[5m])``.
             where: Label matchers to add to the series, such as ``pod!=""``.
-            boards: Label matchers that select some of the GPUs. Empty: all GPUs.
+            boards: Label matchers that select some of the GPUs, such as ``modelName=~".*A100.*"``. Empty: all GPUs.
             node: Regular expression that the node name must match. None: all nodes.
             gpu: Regular expression that the GPU number must match. None: all GPUs.
             by: Further labels of the result, besides those that identify a GPU.
@@ -220,7 +221,7 @@ def dcgm_series(
         job: Value of the label ``job``. None if it is unknown.
         metrics: Exported DCGM fields, except those that only add a label.
         hostname_label: Label with the name of the node: ``Hostname`` or ``hostname``, depending on the release.
-        pods: Which pods the series of a shared GPU name; see ``GpuSeries.pods``.
+        pods: Pods in the labels of the series, as in ``GpuSeries.pods``.
         scrape_interval_seconds: Time between two scrapes, in seconds.
     """
     return GpuSeries(
@@ -236,7 +237,7 @@ def dcgm_series(
 def nvidia_smi_series(*, job: str | None, metrics: Collection[str], scrape_interval_seconds: int = 30) -> GpuSeries:
     """Return the series that an nvidia_gpu_exporter produces.
 
-    The label ``node`` of these series comes from the scrape objects of this library.
+    The ServiceMonitor (or object of another kind) from this library adds the label ``node`` to the series.
     """
     return GpuSeries(
         dialect="nvidia_smi",

@@ -36,7 +36,7 @@ class Metric(fields.Options):
             Releases before 4.8.3 also accept ``histogram`` and ``summary`` but print a plain number for them, so this
             library rejects both.
         help: Text of the HELP line. It must not contain a comma, a double quote or a line break, because the exporter
-            would fail to read the list.
+            would fail to read the CSV.
 
     Raises:
         GpuConstructsError: If the exporter would reject the name, the type or the help text.
@@ -91,15 +91,15 @@ def hostname_label(release: str) -> str:
 def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
     """Return a list of metrics by its name, for a release of the exporter.
 
-    All lists except ``seed`` add the driver version as a label to every series, like the list of the image. Each driver
-    upgrade therefore creates new series. This does not change results: an upgrade includes a reboot, which resets
-    counters anyway, and queries that combine series by device ignore the label.
+    All lists except ``seed`` add the version of the NVIDIA driver as a label to every series, like the list in the
+    exporter's image. Each driver upgrade therefore creates new series. This does not change results: an upgrade
+    includes a reboot, which resets counters anyway, and queries that combine series by device ignore the label.
 
     Args:
         name: Name of the list. ``seed`` has six metrics: utilization, used VRAM, temperature, power and two clocks.
-            ``default`` is the list of the image. ``recommended`` adds the metrics of alerts and dashboard: XIDs,
-            reasons for throttling, power limits, ECC errors. ``profiling`` adds all metrics of the profiling module.
-            The hardware measures only a few of them at a time, so with more metrics each one gets fewer samples.
+            ``default`` is the list of the image. ``recommended`` adds to ``default`` the metrics of alerts and
+            dashboard, such as XIDs and ECC errors. ``profiling`` adds to ``recommended`` all metrics of the profiling
+            module. The hardware measures only a few profiling metrics at a time, so more metrics get fewer samples.
         release: Exporter release, such as ``4.8.3``.
 
     Raises:
@@ -112,10 +112,10 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
 @cache
 def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
-    """Return a dict from the name of each DCGM field to a pair: its metric, and the name of a list with the field.
+    """Return a dict from the name of each DCGM field to a pair: its metric, and a metric set.
 
-    If several lists contain the field, the pair names the shortest list. If the exporter release does not know the
-    field, the pair contains None in place of the name.
+    The metric set is the smallest one of the library that contains the field, such as ``seed``. None: the exporter
+    release does not know the field.
     """
     number = comparable(release)
     found: dict[str, tuple[Metric, str | None]] = {}
@@ -137,7 +137,7 @@ def exported_metrics(
         given: Name of a list, or metrics. For a metric of the list ``profiling``, the name of its field is enough.
         release: Exporter release.
         known_as: Text that names the release in error messages.
-        is_profiled: Whether to keep the profiling metrics of a list.
+        is_profiled: Whether to keep the profiling metrics if ``given`` is the name of a list.
 
     Raises:
         GpuConstructsError: If a name is unknown, the release does not know a field, a field occurs twice, or no metric
@@ -160,7 +160,7 @@ def exported_metrics(
 
 
 def _known_fields(release: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the properties of each DCGM field that the image of an exporter release knows, by name of the field.
+    """Return the row in ``dcgm_fields.csv`` of each DCGM field that the image of a release knows, by name of the field.
 
     All releases from 4.8.2 on have the fields of 4.8.2.
     """
@@ -175,10 +175,17 @@ def _known_fields(release: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def require_known(field: str, prometheus_type: str, release: str, *, known_as: str) -> None:
-    """Raise an error if the image does not know a field, or if the field is a text but the metric type needs a number.
+    """Raise an error if a DCGM field cannot become a metric of the given type in an exporter release.
+
+    Args:
+        field: DCGM field, such as ``DCGM_FI_DEV_GPU_UTIL``.
+        prometheus_type: ``gauge``, ``counter`` or ``label``.
+        release: Exporter release.
+        known_as: Text that names the release in error messages.
 
     Raises:
-        GpuConstructsError: In both cases. The message contains the nearest name, or the first release with the field.
+        GpuConstructsError: If the image does not know the field, or the value of the field is text and the type is not
+            ``label``. The message contains the most similar field, or a release that knows the field.
     """
     known = _known_fields(release)
     if field in known and (prometheus_type == "label" or not known[field]["is_text"]):
@@ -229,7 +236,7 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
     From release 4.8.3 on, a duplicate metric makes every scrape fail.
 
     Raises:
-        GpuConstructsError: In both cases. The message contains the name of the duplicate metric.
+        GpuConstructsError: In both cases. For a duplicate, the message contains the name of the metric.
     """
     names = [metric.field for metric in metrics]
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -1,4 +1,4 @@
-"""`NvidiaGpuExporter`: an exporter that needs no privileges, with its scrape object and its dashboard."""
+"""`NvidiaGpuExporter`: an exporter that needs no privileges, with its ServiceMonitor and its dashboard."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ class NvidiaGpuExporter(ExporterObject):
     Emits these objects:
 
     - the DaemonSet and the Service ``nvidia-gpu-exporter``;
-    - the scrape object ``nvidia-gpu-exporter``, whose kind must exist in the cluster;
+    - the ServiceMonitor ``nvidia-gpu-exporter``, or an object of the kind that ``scrape`` names. The cluster must have
+      its CRD;
     - the ConfigMap ``nvidia-gpu-exporter-dashboard``, which the sidecar of Grafana loads by the label
       ``grafana_dashboard``;
-    - with ``tls`` or ``basic_auth``: the web configuration ``nvidia-gpu-exporter-web-config``, a Secret if it contains
-      hashes of passwords.
+    - with ``tls`` or ``basic_auth``: the web configuration ``nvidia-gpu-exporter-web-config``. It is a Secret if it
+      contains hashes of passwords, otherwise a ConfigMap.
 
-    The pods run on nodes with the label ``nvidia.com/gpu.present=true`` and request no GPU. The metrics do not name the
-    pod that uses a GPU; those of ``DcgmExporter`` do. The pods run as user 65534, with a read-only root filesystem, and
-    without capabilities, host paths or a token. They meet the Pod Security level ``restricted``. ``compute_apps`` and
-    ``host_network`` need a namespace with the level ``privileged``.
+    The metrics have no label with the pod that uses a GPU. If you need this label, use ``DcgmExporter``.
+
+    The pods run on nodes with the label ``nvidia.com/gpu.present=true`` and request no GPU. They run as user 65534,
+    with a read-only root filesystem, and without capabilities, host paths or a token. The Pod Security level
+    ``restricted`` admits them, except with ``compute_apps`` or ``host_network``, which need the level ``privileged``.
 
     Attributes:
         name: Name of the DaemonSet and the Service.
@@ -90,19 +92,20 @@ class NvidiaGpuExporter(ExporterObject):
             instance: Value of the label ``app.kubernetes.io/instance``, which distinguishes the pods of two exporters.
                 None, the default: the construct ID, or ``name`` if you set one.
             backend: Source of the readings. With ``nvidia-smi``, the default, the exporter runs that program for each
-                reading and kills it after a timeout. ``nvml`` is a library of the driver. It adds XID errors, energy
-                and MIG devices. The image for ``nvml`` exists only for amd64.
+                reading and kills it after a timeout. ``nvml`` is a library of the NVIDIA driver. It adds metrics of XID
+                errors, energy and MIG devices. The image for ``nvml`` exists only for amd64.
             nvidia_smi_command: Command to run instead of ``nvidia-smi``. It must print the same output. The image has
                 no shell, so a script needs another image.
             query_field_names: Fields to query, by their names in ``nvidia-smi --help-query-gpu``. ``AUTO``, the
-                default, queries all fields that the driver knows. If the driver does not know a field, the exporter
-                exits when it starts.
+                default, queries all fields that the driver knows. If you list fields, the driver must know each field.
+                Otherwise, the exporter exits when it starts.
             query_field_names_exclude: Patterns of fields to omit, in which ``*`` matches any text, such as
                 ``remapped_rows.histogram.*``.
             collect_interval_seconds: Time between two readings, in seconds. 0, the default, reads the GPUs at each
                 scrape. Simultaneous scrapes share one reading.
-            collect_timeout_seconds: Time limit of a reading, in seconds. 10 by default. A reading for a scrape also
-                ends half a second before the timeout of the scraper. The answer then reports a failed reading.
+            collect_timeout_seconds: Time limit of a reading, in seconds. 10 by default. A reading at a scrape must also
+                end half a second before the timeout of the scraper. After the limit, the metrics report a failed
+                reading.
             compute_apps: Whether to export the memory of each compute process on a GPU. The pods then see the processes
                 of the node (hostPID), so the namespace must allow privileged pods. A MIG GPU also needs
                 ``security_context={"privileged": True}`` and ``env={"NVIDIA_MIG_MONITOR_DEVICES": "all"}``.
@@ -117,18 +120,18 @@ class NvidiaGpuExporter(ExporterObject):
                 - ``port`` is 9835 by default.
                 - ``scrape`` by default has an interval of ``collect_interval_seconds``, or 30 seconds if that is 0.
                 - ``host_network`` needs a namespace that allows privileged pods.
-                - ``runtime_class_name`` must select the NVIDIA runtime. Otherwise readings fail
+                - ``runtime_class`` must select the NVIDIA runtime. Otherwise readings fail
                   (``nvidia_smi_last_collect_success 0``), or with the backend ``nvml`` the exporter ends.
                 - ``service_account`` sets the account of the pods, but they mount no token.
-                - ``image`` must support the same backend.
+                - ``image`` must contain the chosen ``backend``.
                 - ``resources`` by default request 50m CPU and 64Mi, with a memory limit of 256Mi.
                 - ``priority_class_name`` has no default, because missing metrics do not justify the eviction of
                   workloads.
 
         Raises:
-            GpuConstructsError: If a value is not allowed, the backend does not know a field, a field for the labels of
-                a GPU is missing, the backend does not support an option, the namespace rejects a privilege, or the
-                scrape object lacks a password or a certificate.
+            GpuConstructsError: If a value is not allowed, or the backend does not know a field or does not support an
+                option. Also if the namespace does not allow privileged pods that an option needs, or the scraper would
+                have no password or client certificate.
         """
         if compute_apps:
             require_privileged("namespace", namespace, "compute_apps sees the node's processes (hostPID)")

@@ -57,7 +57,11 @@ def check_collection(
     compute_apps_mig: bool = False,
     pcie_throughput: bool = False,
 ) -> None:
-    """Raise an error if the backend does not support an option, or if a reading can exceed the HTTP time limit."""
+    """Raise an error if an option is invalid, or if the backend does not support it.
+
+    The parameters are keywords of ``NvidiaGpuExporter``. If the exporter reads the GPUs at each scrape,
+    ``collect_timeout_seconds`` must be below 15, because the exporter ends an HTTP response after 15 seconds.
+    """
     if backend == "nvml" and nvidia_smi_command != "nvidia-smi":
         raise GpuConstructsError(
             "nvidia_smi_command must be left out with backend='nvml', which runs no command, got "
@@ -86,7 +90,10 @@ def check_collection(
 
 
 def check_telemetry_path(field: str, path: str) -> None:
-    """Raise an error if the exporter cannot serve the metrics at an HTTP path."""
+    """Raise an error if the exporter cannot serve the metrics at an HTTP path, for example at ``/-/ready``.
+
+    ``field`` is the name of the option, for the message.
+    """
     if not _CLEAN_PATH.match(path) or _OWN_PATHS.match(path):
         raise GpuConstructsError(
             f"{field} must be a path like '/metrics', without a trailing '/', '..' or any of '{{}}%?#', and none of "
@@ -95,13 +102,12 @@ def check_telemetry_path(field: str, path: str) -> None:
 
 
 def pod_image(release: versions.ExporterRelease, backend: Backend, *, is_verified: bool) -> str:
-    """Return the image of an exporter release that contains the backend.
+    """Return the image of the exporter with a backend.
 
     Args:
         release: Release of the exporter.
         backend: Program or library with which the exporter reads the GPUs.
-        is_verified: Whether the library knows the release. If False, the result is the same for all backends, because
-            the user sets the image.
+        is_verified: Whether the library knows the release. If False, the function returns ``release.image`` unchanged.
     """
     # For an unverified release, the user sets the image.
     return f"{release.image}-nvml" if backend == "nvml" and is_verified else release.image
@@ -126,7 +132,7 @@ def arguments(
 
     Raises:
         GpuConstructsError: If the backend does not support an option, a reading can exceed the HTTP time limit, or the
-            exporter cannot serve the metrics at a path.
+            exporter cannot serve the metrics at ``exporter.path``.
     """
     check_collection(
         backend=backend,
@@ -172,7 +178,7 @@ def smi_manifests(
         pods: Pod settings of the exporter.
         args: Command-line arguments of the exporter.
         collect_timeout_seconds: Time limit of a reading of the GPUs, in seconds.
-        compute_apps: Whether the exporter reports the processes on a GPU, so that its pods must see those of the node.
+        compute_apps: Whether the exporter reports the processes on a GPU. Its pods then see all processes of the node.
     """
     # At the start, each call of nvidia-smi can take the timeout. It takes two seconds more to kill nvidia-smi.
     failures = 6 + RUNS_AT_START * (collect_timeout_seconds + 2) // 5

@@ -1,6 +1,7 @@
-"""Conversion of those Helm values of nvidia_gpu_exporter for which a table is not enough.
+"""Conversion of Helm values of nvidia_gpu_exporter into keyword arguments of ``NvidiaGpuExporter``.
 
-The table of chart keys describes the conversion of all other values.
+This module converts the values that need Python code. The table ``migration/charts/nvidia-gpu-exporter.yaml`` describes
+the conversion of all other values.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ _BACKENDS: Mapping[str, Backend] = {"exec": "nvidia-smi", "nvml": "nvml"}
 
 @reported_at_once
 def exporter_options(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
-    """Return the keywords of ``NvidiaGpuExporter`` with the same meaning as the Helm values.
+    """Return the keyword arguments of ``NvidiaGpuExporter`` that have the same effect as the Helm values.
 
     Args:
         values: Helm values of the user.
-        installation: Name, namespace and release of the Helm release.
-        problems: List to which the function adds the problems of the values.
+        installation: Name and namespace of the Helm release, and release of the exporter.
+        problems: Empty list to which the function adds the problems of the values. ``reported_at_once`` passes it.
 
     Raises:
-        GpuConstructsError: If the chart does not read a key, or if the chart or the exporter would reject or ignore a
-            value.
+        GpuConstructsError: The function adds a problem, such as a misspelled key, or a value that the chart, the
+            exporter or this library would reject.
     """
     release = versions.release_of(versions.NVIDIA_GPU_EXPORTER, installation.version, "nvidia_gpu_exporter")
     read = Reading(
@@ -91,9 +92,10 @@ def _backend(field: str, text: str) -> Backend:
 
 
 def _read_flags(read: Reading) -> None:
-    """Read the command-line flags in the Helm value ``extraArgs``, and add the settings that they contain to ``read``.
+    """Convert the command-line flags in the Helm value ``extraArgs``, and store the resulting keywords in ``read``.
 
-    Report a flag without a corresponding keyword as a problem. ``read`` is the reader of all Helm values.
+    These keywords override the keywords that result from other Helm values. Add a problem for each flag that the
+    library cannot convert.
     """
     known = chart(NAME).flags
     given = arguments(read, "extraArgs", read.get("extraArgs", ()), lambda flag, word: not word.startswith("--"))
@@ -182,7 +184,7 @@ def _service_account(read: Reading) -> str | None:
     name: str | None = read.converted(path, "dns subdomain", path, read.get(path))
     if name and read.get("serviceAccount.create", True):
         why_not = read.keys["serviceAccount.annotations"].why_not.partition(". ")[0]
-        read.refuse(path, f"{why_not}. Create it yourself and set serviceAccount.create: false")
+        read.refuse(path, f"{why_not}. To use one, create it yourself and set serviceAccount.create: false")
         return None
     return name
 

@@ -19,7 +19,7 @@ AUTO = "AUTO"
 
 @cache
 def fields() -> Mapping[str, Mapping[str, str]]:
-    """Return the properties of each known nvidia-smi field, by name of the field."""
+    """Return the row in ``nvidia_smi_fields.csv`` of each known nvidia-smi field, by name of the field."""
     return {row["field"]: row for row in rows(__package__, "nvidia_smi_fields.csv")}
 
 
@@ -43,9 +43,14 @@ def fields_of(backend: Backend) -> frozenset[str]:
 def queried_fields(backend: Backend, names: Sequence[str], exclude: Sequence[str]) -> frozenset[str]:
     """Return the fields that the exporter queries. For ``AUTO``, some drivers or GPUs may lack some of the fields.
 
+    Args:
+        backend: Source of the readings, ``nvidia-smi`` or ``nvml``.
+        names: Fields that the user sets, such as ``power.draw``, or only ``AUTO``.
+        exclude: Patterns of fields to omit, such as ``remapped_rows.histogram.*``.
+
     Raises:
-        GpuConstructsError: If the backend does not know a field, a pattern matches no field, or a pattern excludes a
-            field that identifies a GPU.
+        GpuConstructsError: If the backend does not know a field, a pattern matches no field, or a pattern matches only
+            fields that identify a GPU.
     """
     known = fields_of(backend)
     if not names:
@@ -76,7 +81,7 @@ def _excluded(field: str, pattern: str, among: frozenset[str]) -> frozenset[str]
     if found <= identity():
         raise GpuConstructsError(
             f"{field} must not be {pattern!r}, because dashboards and alerts identify a GPU by the labels of "
-            "nvidia_smi_gpu_info, which need it. Leave it out"
+            "nvidia_smi_gpu_info, which include this field. Remove the pattern"
         )
     return (among & found).difference(identity())
 

@@ -65,26 +65,26 @@ class PodMapping(fields.Options):
     this.
 
     Attributes:
-        enable_pod_labels: Whether to add each label of the pod to its series. The exporter then gets a token and the
-            right to list pods at the API server. False by default, because each label multiplies the number of series.
+        enable_pod_labels: Whether to add each label of a pod to the series of the pod's GPUs. The exporter then gets a
+            token and the right to list pods at the API server. False by default, because each label multiplies the
+            number of series.
         pod_label_allowlist_regex: Regular expressions (RE2) of the pod labels to add. Empty, the default, adds all
             labels. An expression must not contain a comma, because the exporter splits the list at commas.
         enable_pod_uid: Whether to add the label ``pod_uid``. The exporter then reads pods from the API server. False by
             default.
         virtual_gpus: Whether each pod on a shared GPU has its own series (``KUBERNETES_VIRTUAL_GPUS``). With False, the
-            default, the series name only the last pod. From release 4.8.2 on, ``DCGM_FI_DEV_GPU_UTIL`` and
-            ``DCGM_FI_DEV_FB_USED`` contain the value of each pod. For this, set ``host_pid`` and ``enable_pod_uid``
-            too; otherwise the exporter would report 0 for every pod. All other metrics contain the value of the whole
-            GPU.
+            default, the series of a shared GPU have the labels of only one pod, the last one that the exporter finds.
+            From release 4.8.2 on, True also needs ``host_pid`` and ``enable_pod_uid``. In each series,
+            ``DCGM_FI_DEV_GPU_UTIL`` and ``DCGM_FI_DEV_FB_USED`` are then the values of the pod. All other metrics
+            always contain the value of the whole GPU.
         host_pid: Whether the exporter sees the processes of the node. False by default.
         nvidia_resource_names: Names of further extended resources that are GPUs, besides ``nvidia.com/gpu`` and
             ``nvidia.com/mig-*``. An example is ``nvidia.com/gpu.shared``, if the device plugin renames shared
             resources.
         enable_dra: Whether to add labels for GPUs that pods get through resource claims (DRA). The exporter then reads
-            ResourceSlices from the API server. The series of such GPUs have the labels of the claim, but no pod labels
-            and no ``pod_uid``. Up to release 4.8.2, the exporter reads ``resource.k8s.io/v1beta1``. Clusters do not
-            serve this version by default, and if they do not, the exporter never starts. Release 4.8.3 reads ``v1``.
-            False by default.
+            ResourceSlices from the API server. For such GPUs, ``enable_pod_labels`` and ``enable_pod_uid`` have no
+            effect. Up to release 4.8.2, the exporter starts only if the cluster serves
+            ``resource.k8s.io/v1beta1``, which is off by default. Release 4.8.3 reads ``v1``. False by default.
         gpu_id_type: ID by which the device plugin names GPUs: ``uid``, the default, or ``device-name`` for the plugin
             of GKE.
         kubelet_path: Folder on the node that contains the socket of the kubelet. The default is the folder of standard
@@ -92,7 +92,7 @@ class PodMapping(fields.Options):
 
     Raises:
         GpuConstructsError: If an expression contains a comma or is not valid, a resource name has no domain, an option
-            has no effect because another one is missing, or ``virtual_gpus`` disables another option.
+            has no effect without another one, or two options exclude each other.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:pkg/cmd/app.go, internal/pkg/transformation/kubernetes.go.
     """
@@ -143,8 +143,8 @@ class PodMapping(fields.Options):
         """Return the pod mapping options for GPUs that several pods share.
 
         The result sets ``virtual_gpus`` and the options that it needs, ``host_pid`` and ``enable_pod_uid``. Each pod
-        then has its own series. From release 4.8.2 on, utilization and VRAM contain the value of each pod. The exporter
-        sees the processes of the node and reads pods from the API server.
+        then has its own series. From DCGM exporter 4.8.2 on, utilization and memory in a series are those of the pod.
+        The exporter sees the processes of the node and reads pods from the API server.
 
         Args:
             nvidia_resource_names: Names of further extended resources that are GPUs, such as ``nvidia.com/gpu.shared``.
@@ -194,6 +194,11 @@ class PodMapping(fields.Options):
 def pod_mapping(given: bool | PodMapping, sharing: Sharing | None, release: str) -> PodMapping | None:
     """Return the pod mapping options that a ``DcgmExporter`` uses. Return None if the user disables pod mapping.
 
+    Args:
+        given: Option ``pod_mapping`` of the user. True: the options that fit ``sharing``.
+        sharing: Strategy with which the device plugin shares the GPUs. None: unknown.
+        release: Release of the exporter.
+
     Raises:
         GpuConstructsError: If the release does not support an option, or the value has another type.
     """
@@ -220,8 +225,8 @@ def check_release(mapping: PodMapping, release: str) -> None:
     for name, since in _SINCE.items():
         if getattr(mapping, name) and number < comparable(since):
             raise GpuConstructsError(
-                f"pod_mapping.{name} needs version {since!r} or later, got version {release!r}. Use a later version, "
-                f"or leave {name} out"
+                f"pod_mapping.{name} needs version {since!r} or later of the DCGM exporter, got {release!r}. Use a "
+                f"later version, or leave {name} out"
             )
     if (
         mapping.virtual_gpus
@@ -229,16 +234,17 @@ def check_release(mapping: PodMapping, release: str) -> None:
         and not (mapping.host_pid and mapping.enable_pod_uid)
     ):
         raise GpuConstructsError(
-            f"pod_mapping.virtual_gpus needs host_pid=True and enable_pod_uid=True with version {release!r}, which "
-            "would otherwise report 0 for the utilization and VRAM of every pod. Set both, or use "
+            f"pod_mapping.virtual_gpus needs host_pid=True and enable_pod_uid=True with DCGM exporter {release!r}, "
+            "which would otherwise report 0 for the utilization and VRAM of every pod. Set both, or use "
             "PodMapping.time_slicing(), which sets them"
         )
 
 
 def _for_sharing(sharing: Sharing | None, release: str) -> PodMapping:
-    """Return the pod mapping options (labels that name the pod of a GPU) for a sharing strategy.
+    """Return the pod mapping options for a sharing strategy, such as ``virtual_gpus`` for time-slicing.
 
-    The result omits options that the release does not support.
+    Raises:
+        GpuConstructsError: If the exporter release cannot report several pods of a shared GPU.
     """
     if sharing is None or sharing.strategy == "none":
         return PodMapping()
@@ -246,8 +252,8 @@ def _for_sharing(sharing: Sharing | None, release: str) -> PodMapping:
     foreign = sorted(name for name in renamed if name != GPU and not name.startswith("nvidia.com/mig-"))
     if comparable(release) < comparable(_SINCE["virtual_gpus"]):
         raise GpuConstructsError(
-            f"sharing must be left out with version {release!r}, which names only one of the pods that share a GPU, "
-            f"got {sharing.strategy!r}. Use version '4.8.2' or later"
+            f"sharing must be left out with DCGM exporter {release!r}, which names only one of the pods that share a "
+            f"GPU, got {sharing.strategy!r}. Use version '4.8.2' or later"
         )
     if comparable(release) < comparable(_SINCE["host_pid"]):
         return PodMapping(virtual_gpus=True, nvidia_resource_names=foreign)

@@ -1,4 +1,4 @@
-"""`Scrape`: the object that makes Prometheus or VictoriaMetrics scrape an exporter."""
+"""`Scrape`: options of the ServiceMonitor (or similar object) that makes Prometheus scrape an exporter."""
 
 from __future__ import annotations
 
@@ -76,19 +76,18 @@ _BROKEN = (
 
 
 def check_re2(field: str, expression: str, what: str = "a regular expression", way_out: str = "") -> None:
-    """Raise an error if RE2 would reject a regular expression. Prometheus and the exporters use RE2.
+    """Raise an error if a regular expression is invalid for RE2, which Prometheus and the exporters use.
 
-    The check compiles the expression with Python, whose syntax differs from RE2. It therefore reports only errors that
-    exist in both.
+    The check compiles the expression with Python. It does not find errors that only RE2 reports.
 
     Args:
         field: Name of the field in the message.
         expression: Regular expression.
-        what: Noun in the message for a valid value.
+        what: Words for a valid value in the message, such as ``a regular expression``.
         way_out: Advice at the end of the message. Empty, the default: no advice.
 
     Raises:
-        GpuConstructsError: If RE2 would reject the expression. The message contains the reason.
+        GpuConstructsError: If the expression is invalid. The message contains the reason.
     """
     problem = _re2_problem(expression)
     if problem:
@@ -112,10 +111,10 @@ def _re2_problem(expression: str) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Relabeling(fields.Options):
-    """One relabeling step of a scrape object, for prometheus-operator and for the VictoriaMetrics operator.
+    """One relabeling step of a ServiceMonitor, PodMonitor, VMServiceScrape or VMPodScrape.
 
-    The library checks the fields of the step. The objects of VictoriaMetrics accept any text, and the operator of
-    VictoriaMetrics reports errors only in its log.
+    The library checks the fields of the step, because the API server does not check them in a VMServiceScrape or
+    VMPodScrape. The VictoriaMetrics operator reports errors only in its log.
 
     Attributes:
         action: Action of the step. ``replace`` by default, as in Prometheus.
@@ -166,7 +165,7 @@ class Relabeling(fields.Options):
         yield not is_named, f"relabeling.target_label must be the name of a label, got {self.target_label!r}"
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the relabeling step as a dict, with the field names of Prometheus Operator and VictoriaMetrics."""
+        """Return the relabeling step as in a manifest. A ServiceMonitor and a VMServiceScrape use the same fields."""
         given = {theirs: getattr(self, ours) for ours, theirs in _MEMBERS.items()}
         given["sourceLabels"] = list(self.source_labels) or None
         return {"action": self.action, **{name: value for name, value in given.items() if value is not None}}
@@ -177,32 +176,34 @@ _SECONDS = partial(fields.whole_number, minimum=1, maximum=3600)
 
 @dataclass(frozen=True, kw_only=True)
 class Scrape(fields.Options):
-    """Options of the scrape object of an exporter, and of the labels that the scraper adds.
+    """Options of the object, such as a ServiceMonitor, that makes Prometheus or VictoriaMetrics scrape an exporter.
 
-    The exporter adds the labels ``pod``, ``namespace`` and ``container`` of the pod that uses a GPU. ``honor_labels``
-    makes the scraper keep them. For an idle GPU, the exporter adds none. The scraper would then add those of the
-    exporter's own pod, as if that pod used the GPU. The scrape object therefore drops these labels of the scraper. The
-    labels ``exporter_pod`` and ``node`` still distinguish the pods of the exporter.
+    The scraper is Prometheus or vmagent. The exporter adds the labels ``pod``, ``namespace`` and ``container`` of the
+    pod that uses a GPU, and ``honor_labels`` makes the scraper keep these labels. For an idle GPU, the exporter adds no
+    such labels. The scraper would then add the labels of the exporter's own pod, as if that pod used the GPU. The
+    object therefore contains a relabeling step that drops these three labels of the exporter's own pod. The labels
+    ``exporter_pod`` and ``node`` still distinguish the pods of the exporter.
 
     Attributes:
-        kind: Kind of the object. ``ServiceMonitor``, the default, and ``PodMonitor`` belong to prometheus-operator. The
+        kind: Kind of the object. ``ServiceMonitor``, the default, and ``PodMonitor`` belong to Prometheus Operator. The
             VictoriaMetrics operator converts them if their CRDs are in the cluster. ``VMServiceScrape`` and
             ``VMPodScrape`` belong to the VictoriaMetrics operator. ``annotations`` sets ``prometheus.io/scrape`` on the
-            Service, for a Prometheus that looks for this annotation. That Prometheus sets its own labels. ``none``
-            emits nothing. Use only one object: a second one for the same pods doubles every series.
+            Service, for a Prometheus that looks for this annotation. The configuration of that Prometheus determines
+            labels such as ``job``. ``none`` emits no object and no annotation. Use only one object: two objects for the
+            same pods double every series.
         labels: Labels with which the monitoring stack selects the object, such as ``release: kube-prometheus-stack``.
         interval_seconds: Time between two scrapes, in seconds. None, the default: the time between two readings of the
             GPUs. A shorter interval returns the same values several times.
-        scrape_timeout_seconds: Time to wait for an answer, in seconds, at most the interval. None, the default: 10, or
-            the interval if it is shorter.
-        honor_labels: Whether labels of the exporter take precedence over those of the scraper. True by default.
-        relabelings: Relabeling steps for the labels of the scrape target. They run after those of this library.
+        scrape_timeout_seconds: Time limit of a scrape, in seconds, at most the interval. None, the default: 10, or the
+            interval if it is shorter.
+        honor_labels: Whether labels of the exporter take precedence over labels of the scraper. True by default.
+        relabelings: Relabeling steps for the labels of the scrape target. They run after the steps of this library.
         metric_relabelings: Relabeling steps for the labels of every series.
-        sample_limit: Number of series in one answer above which the scrape fails. None, the default: no limit.
+        sample_limit: Number of series in one scrape above which the scrape fails. None, the default: no limit.
 
     Raises:
-        GpuConstructsError: If the kind is unknown, the timeout is above the interval, or the kind is ``annotations`` or
-            ``none``, and other options have a value.
+        GpuConstructsError: If the kind is unknown, or the timeout is above the interval. Also raised if the kind is
+            ``annotations`` or ``none``, but the user sets another option.
     """
 
     kind: ScrapeKind = "ServiceMonitor"
@@ -239,17 +240,20 @@ class Scrape(fields.Options):
 
     @classmethod
     def of(cls, given: ScrapeKind | Scrape, labels: Mapping[str, str] | None) -> Scrape:
-        """Return a ``Scrape`` for the options ``scrape`` and ``scrape_labels`` of an exporter.
+        """Return the scrape settings of an exporter.
+
+        ``given`` is the option ``scrape`` of the exporter, and ``labels`` is the option ``scrape_labels``.
 
         Raises:
-            GpuConstructsError: If labels are in both options, the kind emits no object with labels, or a value is
-                invalid.
+            GpuConstructsError: If the user sets labels in both options, sets labels for a kind that emits no object, or
+                sets an invalid value.
         """
         fields.of_type("scrape_labels", labels, Mapping[str, str] | None)
         if isinstance(given, Scrape):
             if labels:
                 raise GpuConstructsError(
-                    f"scrape_labels must be left out with scrape=Scrape(...), which has labels, got {dict(labels)!r}"
+                    "scrape_labels must be left out with scrape=Scrape(...), which has its own keyword labels, got "
+                    f"{dict(labels)!r}"
                 )
             return given
         fields.one_of("scrape", given, SCRAPE_KINDS)
@@ -262,7 +266,7 @@ class Scrape(fields.Options):
 
     @property
     def is_object(self) -> bool:
-        """Whether this kind emits a separate scrape object."""
+        """Whether ``kind`` names an object, such as a ServiceMonitor. False for ``annotations`` and ``none``."""
         return self.kind in _API_VERSION
 
     def annotations(self, port: int, path: str = "/metrics") -> dict[str, str]:
@@ -278,7 +282,7 @@ class Scrape(fields.Options):
 
     @property
     def selects_pods(self) -> bool:
-        """Whether the scrape object selects pods directly, so that it needs no Service."""
+        """Whether the object selects pods directly, so that it needs no Service: a PodMonitor or a VMPodScrape."""
         return self.kind in ("PodMonitor", "VMPodScrape")
 
 
@@ -292,24 +296,24 @@ def scrape_manifest(
     access: Mapping[str, Any] | None = None,
     path: str = "/metrics",
 ) -> dict[str, Any]:
-    """Return the scrape object of an exporter.
+    """Return the ServiceMonitor, PodMonitor, VMServiceScrape or VMPodScrape of an exporter.
 
-    With every kind, the label ``job`` of the series is the name of the exporter.
+    With each of these kinds, the label ``job`` of the series is the name of the exporter.
 
     Args:
         scrape: Scrape settings of the user.
         metadata: Metadata of the exporter. The object has the same name and namespace.
-        selector_labels: Labels of the Service. For kinds that select pods: labels of the pods.
-        port: Name of the port of the Service. For kinds that select pods: name of the container port.
-        collect_interval_seconds: Time between two readings of the GPUs, in seconds.
-        access: Fields of the endpoint to add, for HTTPS and passwords.
-        path: Path of the metrics.
+        selector_labels: Labels of the Service. For a PodMonitor or VMPodScrape: labels of the pods.
+        port: Name of the port of the Service. For a PodMonitor or VMPodScrape: name of the container port.
+        collect_interval_seconds: Time between two readings of the GPUs, in seconds. It is the default scrape interval.
+        access: Further fields of the endpoint, for HTTPS and passwords. None: plain HTTP without a password.
+        path: HTTP path of the metrics.
 
     Raises:
         GpuConstructsError: If the timeout is longer than the interval.
 
-    Source: prometheus-operator v0.93.0 and VictoriaMetrics operator v0.74.1, their CRDs. Both run the user's
-        relabelings after their own.
+    Source: prometheus-operator v0.93.0 and VictoriaMetrics operator v0.74.1, their CRDs. Both operators add their own
+        relabelings before those of the object.
     """
     interval = scrape.interval_seconds or collect_interval_seconds
     timeout = scrape.scrape_timeout_seconds or min(10, interval)
@@ -346,8 +350,8 @@ def scrape_manifest(
 def _check_timeout(timeout: int, interval: int) -> None:
     if timeout > interval:
         raise GpuConstructsError(
-            "scrape.scrape_timeout_seconds must be at most the interval, because the operators reject such an "
-            f"object, got {timeout} with an interval of {interval} seconds"
+            "scrape.scrape_timeout_seconds must be at most the interval, because Prometheus Operator rejects a longer "
+            f"timeout and vmagent shortens it, got {timeout} with an interval of {interval} seconds"
         )
 
 

@@ -1,17 +1,17 @@
 """PromQL expressions from templates of the tables ``alerts.yaml`` and ``panels.yaml``, for one exporter.
 
-A template is a text with names in angle brackets, such as ``<power> / <power_limit>``. Each name stands for one of
-these: a fixed text, a term of the table, a quantity of ``quantities.csv``, or a metric of the exporter. A term of the
-table has one of these forms:
+A template is a text with names in angle brackets, such as ``<power> / <power_limit>``. Each name stands for a fixed
+text, an entry in the section ``terms`` of the table, a quantity of ``quantities.csv``, or a metric of the exporter. An
+entry in ``terms`` has one of these forms:
 
 - A text: another template.
 - A list of choices: each has a condition ``if`` and a result ``then``. The first choice whose condition is true
-  applies. If no condition is true, the exporter cannot answer the query.
+  applies. If no condition is true, the renderer raises ``NoAnswer``.
 - A mapping: a query. Its key ``of`` is a quantity or a metric. The keys ``over``, ``where``, ``by`` and ``boards`` are
   arguments of ``GpuSeries.query``. The key ``plain``, instead of ``of``, selects the unchanged series of a metric. The
   key ``name`` inserts only the name of the metric.
 
-A condition maps facts about the exporter or the options to expected values, such as ``{exporter: dcgm}``.
+A condition maps properties of the exporter or of the options to expected values, such as ``{exporter: dcgm}``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = regex(r"<([A-Za-z][\w.]*)>")
 
 
 class NoAnswer(Exception):
-    """The error for a query template that needs a metric that the exporter does not have."""
+    """The error for a template that does not apply to the exporter, for example because the exporter has no metric."""
 
 
 class Terms:
@@ -37,11 +37,12 @@ class Terms:
 
     Args:
         series: Series of the exporter.
-        table: Templates by name. An entry can also be a query, or a list of alternatives with conditions.
-        values: Fixed texts by name.
+        table: Templates by name, from the section ``terms`` of ``alerts.yaml`` or ``panels.yaml``. An entry can also be
+            a query, or a list of choices with conditions.
+        values: Fixed texts by name, such as the threshold of an alert.
         facts: Properties of the exporter and of the options by name, which the conditions ``if`` test. Three of them
-            always exist: ``exporter`` (kind of the exporter, for example ``dcgm``), ``job`` (whether the series have a
-            certain Prometheus job), and ``pods`` (whether the series name pods).
+            always exist: ``exporter`` (family of the metric names, for example ``dcgm``), ``job`` (whether the library
+            knows the value of the label ``job``), and ``pods`` (``GpuSeries.pods``, for example ``none``).
         options: Arguments of ``GpuSeries.query`` for all queries.
     """
 
@@ -69,7 +70,7 @@ class Terms:
         values: Mapping[str, Any] | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Terms:
-        """Return a copy of this renderer with further templates, fixed texts and properties.
+        """Return a copy of this renderer with further templates (``table``), texts (``values``) and ``facts``.
 
         The arguments have the same form as those of the constructor. Their entries replace existing entries of the same
         name.
@@ -81,10 +82,10 @@ class Terms:
         return other
 
     def render(self, template: str) -> str:
-        """Return the PromQL text of a template, in which a text replaces each name in angle brackets.
+        """Return the PromQL text of a template, after replacing all names in angle brackets.
 
         Raises:
-            NoAnswer: If the exporter does not have a metric that the template needs.
+            NoAnswer: If the exporter has no metric for a quantity in the template, or no choice in a list applies.
         """
         return _NAME.sub(lambda found: self._named(found[1]), template)
 
@@ -92,17 +93,18 @@ class Terms:
         """Return a ``Query``: the PromQL text of a template, and the names of the metrics in this text.
 
         Raises:
-            NoAnswer: If the exporter does not have a metric that the template needs.
+            NoAnswer: If ``render`` raises this error for the template.
         """
         self.needs = set()
         return Query(self.render(template), frozenset(self.needs))
 
     def holds(self, conditions: Mapping[str, Any]) -> bool:
-        """Check whether the exporter meets all given conditions, for example those of a panel or an alert.
+        """Check whether all given conditions are true, for example those of a panel or an alert.
 
         Args:
-            conditions: Required value of each property (for example ``exporter``), or a list of allowed values. The key
-                ``exported`` is special: its value is a metric or quantity that the exporter must export.
+            conditions: A dict from the name of each property, such as ``exporter``, to the required value or a list of
+                allowed values. The key ``exported`` is special: its value is a metric or quantity that the exporter
+                must export.
         """
         return all(self._holds(fact, wanted) for fact, wanted in conditions.items())
 

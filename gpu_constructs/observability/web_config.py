@@ -51,8 +51,8 @@ class Tls(fields.Options):
         ca_filename: Key of the Secret whose value is the certificate of the authority. The scraper uses it to verify
             the exporter, and the exporter uses it to verify clients. If None, the scraper uses the public authorities
             that it knows.
-        client_auth_type: Policy for client certificates. With ``Require…``, the kubelet cannot query ``/health``,
-            because it has no certificate. The probes then only open a TCP connection.
+        client_auth_type: Policy for client certificates. With ``Require…``, the probes only open a TCP connection,
+            because the kubelet has no client certificate.
         server_name: Name in the certificate. None, the default: ``<name>.<namespace>.svc``, the name of the Service.
         insecure_skip_verify: Whether the scraper accepts any certificate. False by default.
         client_secret: Secret with the certificate and the key (``tls.crt``, ``tls.key``) of the scraper.
@@ -99,7 +99,7 @@ class Tls(fields.Options):
 
 
 class _Silent(ShortErrors):
-    """A metaclass that omits positional arguments from error messages, because an argument could be a password."""
+    """The metaclass of ``BasicAuth``: its error for positional arguments omits their values, which can be passwords."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if args:
@@ -118,7 +118,7 @@ class BasicAuth(fields.Options, metaclass=_Silent):
         users: bcrypt hash of each user's password, by username. ``htpasswd -nBC 10 "" | tr -d ':'`` prints the hash.
             Pass hashes and not passwords, because each run of ``synth`` would create another hash.
         secret: Secret with the name and the password of the user with which the scraper logs in. It must be in the
-            namespace of the scrape object. You can omit it only if there is no scrape object.
+            namespace of the exporter. You can omit it only with ``scrape="none"``.
         username_key: Key of the Secret whose value is the username.
         password_key: Key of the Secret whose value is the password.
 
@@ -174,7 +174,7 @@ def _users(given: object) -> None:
 
 @dataclass(frozen=True)
 class Guard:
-    """TLS and password settings of the HTTP endpoint that serves the metrics of an exporter.
+    """TLS and password settings of the HTTP endpoint with the metrics of an exporter.
 
     Attributes:
         tls: Certificate of the exporter. None: plain HTTP.
@@ -213,7 +213,7 @@ class Guard:
         """Return the object that contains the web configuration, by construct ID.
 
         The object is a Secret if the configuration contains password hashes, and otherwise a ConfigMap. The result is
-        empty if there is no configuration.
+        empty if there is no configuration. ``metadata`` is the metadata of the exporter's objects.
         """
         if self.text is None:
             return {}
@@ -224,7 +224,10 @@ class Guard:
         return {"web-config": {**secret, "stringData": {_FILE: self.text}}}
 
     def volumes(self, name: str) -> Volumes:
-        """Return the pod volumes with the web configuration and the certificate of an exporter, by volume name."""
+        """Return the pod volumes with the web configuration and the certificate, by name of the volume.
+
+        ``name`` is the name of the exporter.
+        """
         volumes: Volumes = {}
         if self.text is not None:
             config = f"{name}-web-config"
@@ -259,9 +262,10 @@ class Guard:
         }
 
     def access(self, server_name: str) -> dict[str, Any]:
-        """Return the fields of a scrape endpoint that let the scraper log in.
+        """Return the fields for TLS and for the login, as in the endpoint of a ServiceMonitor or a similar object.
 
-        The operators of Prometheus and VictoriaMetrics use the same fields.
+        ``server_name`` is the expected name in the exporter's certificate if ``tls.server_name`` is None. The result is
+        empty if the exporter uses neither TLS nor passwords.
 
         Raises:
             GpuConstructsError: If the user does not set a Secret that the scraper needs.
@@ -293,7 +297,7 @@ def _certificate(tls: Tls, server_name: str) -> dict[str, Any]:
 def _login(auth: BasicAuth) -> dict[str, Any]:
     if auth.secret is None:
         raise GpuConstructsError(
-            "basic_auth.secret must have a value, because the scrape object needs the password, got None. Name a "
+            "basic_auth.secret must have a value, because the scraper needs the password, got None. Name a "
             f"Secret with the keys {auth.username_key!r} and {auth.password_key!r}, or pass scrape='none'"
         )
     keys = {"username": auth.username_key, "password": auth.password_key}

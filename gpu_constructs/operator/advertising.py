@@ -1,6 +1,6 @@
 """What a GPU Operator adds to the cluster according to its Helm values, such as node labels and GPU resources.
 
-The checks of other constructs use these facts.
+``synth`` uses this information to check the other constructs of the app.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPONENTS: Mapping[Component, str] = {
     "dcgm-exporter": "dcgmExporter.enabled",
 }
 _VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
-_MUST_VALIDATE = "all operands wait for files of the validator. Remove operator_validator=False"
+_MUST_VALIDATE = "all operands wait for marker files of the validator. Remove operator_validator=False"
 _NEEDS_BRIDGE = (
     "its own validator never passes on {}. Add ValidationBridge(chart, 'validation-bridge', platform=..., "
     "namespace=...) and set bridge=..., or declare one with External(app, 'existing', "
@@ -43,7 +43,7 @@ _NFD_WORKER: Mapping[str, Any] = {
 
 
 def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
-    """Return patterns that match the node labels that a GPU Operator's Node Feature Discovery publishes.
+    """Return patterns for the node labels that Node Feature Discovery publishes if the GPU Operator installs it.
 
     ``values`` contains the Helm values of the operator.
     """
@@ -54,12 +54,14 @@ def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
 
 
 def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
-    """Return a dict from each extended resource that the operator's device plugin advertises to its sharing.
+    """Return a ``Sharing`` for each extended resource of the operator's device plugin, by name of the resource.
+
+    The ``Sharing`` describes how pods share the GPUs of the resource.
 
     Args:
         values: Helm values of the operator.
-        configs: Configuration files of the device plugin. None: they are not known, and the result contains all
-            resources that the plugin can advertise.
+        configs: Configurations of the device plugin. None: they are unknown, and the result contains all resources that
+            the plugin can advertise.
     """
     known = None if configs is None else advertised_resources(configs)
     # An unknown file can contain any setting.
@@ -72,7 +74,7 @@ def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, S
 def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRelease) -> tuple[GpuOffer, ...]:
     """Return a ``GpuOffer`` for each configuration of the operator's device plugin.
 
-    It states the resources that nodes with this configuration advertise, how pods share them, and the nodes.
+    A ``GpuOffer`` describes the nodes with this configuration, and the extended resources that they advertise.
 
     Args:
         values: Helm values of the operator.
@@ -112,7 +114,7 @@ def tolerations(values: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def _running(values: Mapping[str, Any]) -> list[str]:
     """Return the names of the components that the operator runs, such as ``device-plugin``.
 
-    The list is empty if the Helm values make the chart create a GPUCluster object.
+    The list is empty if the Helm values make the chart create a GPUCluster object instead of a ClusterPolicy.
     """
     if at(values, "gpuCluster.deployCR") is True:
         return []
@@ -149,11 +151,11 @@ def provided(
     Examples of such effects are node labels, RuntimeClasses and extended resources.
 
     Args:
-        values: Values of the chart.
+        values: Helm values of the operator.
         platform: Platform of the cluster.
         release: Release of the operator.
         configs: Device plugin configurations that a keyword of ``GpuOperator`` sets. None if the user sets none.
-        of_text: Device plugin configurations that the values contain as text. None if there are none.
+        of_text: Device plugin configurations that the Helm values contain as YAML text. None if there are none.
         namespace: Namespace of the operator.
         further_namespaces: Namespaces that exist although the app does not create them.
         has_bridge: Whether the user passed a ``ValidationBridge``.

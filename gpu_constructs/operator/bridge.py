@@ -43,8 +43,9 @@ check_driver_version = fields.matching(r"[0-9]+(\.[0-9]+)+\Z", "be a driver vers
 def modules(given: Sequence[str] | None) -> str | None:
     """Return the names of the required kernel modules, separated by spaces, for the script of the validation bridge.
 
-    The bridge is a DaemonSet that lets the pods of the GPU Operator start on Talos. Return None if the default of the
-    script applies.
+    The bridge is a DaemonSet that lets the pods of the GPU Operator start on Talos. ``given`` is the option
+    ``required_modules`` of ``ValidationBridge``. If ``given`` is None, return None: the script then requires ``nvidia``
+    and ``nvidia_uvm``.
     """
     if given is None:
         return None
@@ -71,7 +72,8 @@ def modules(given: Sequence[str] | None) -> str | None:
 def devices(given: Sequence[str]) -> str:
     """Return the names of the required character devices, separated by spaces, for the script of the validation bridge.
 
-    The bridge is a DaemonSet that lets the pods of the GPU Operator start on Talos.
+    The bridge is a DaemonSet that lets the pods of the GPU Operator start on Talos. ``given`` contains names below
+    ``/dev``, such as ``nvidiactl``, with or without the prefix ``/dev/``. The result has no prefixes.
     """
     names = [name.removeprefix("/dev/") for name in given]
     fields.refuse_first(
@@ -87,15 +89,16 @@ def devices(given: Sequence[str]) -> str:
 def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders: str | None) -> dict[str, str]:
     """Return the directories on the node that the script of the validation bridge uses, by name of a shell variable.
 
-    With the strategy ``stage``, the script copies the driver files from some directories to another. With the strategy
-    ``markers``, it copies no files, and the result is empty.
+    With the strategy ``stage``, the script copies ``libnvidia-ml.so.1`` from ``SOURCE_LIB_DIR`` and ``nvidia-smi`` from
+    ``SOURCE_BIN_DIR`` to ``STAGE_DIR``. With the strategy ``markers``, the script copies no files, and the result is
+    empty.
 
     Args:
-        strategy: What the script does to make the checks of the operator succeed.
+        strategy: Strategy of the bridge, ``stage`` or ``markers``.
         platform: Platform of the nodes.
-        stage: Directory to which the script copies. None: the default of the platform.
-        folders: Directories from which the script copies, by keyword of ``ValidationBridge``. None: the default of the
-            platform.
+        stage: Option ``stage_dir`` of ``ValidationBridge``. None: ``/var/lib/gpu-constructs/driver``.
+        folders: Options ``source_lib_dir`` and ``source_bin_dir`` of ``ValidationBridge``, by name. None: the folder of
+            the platform.
     """
     if strategy == "stage":
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
@@ -118,7 +121,7 @@ def _source(name: str, given: str | None, platform: Platform) -> str:
     if path is None:
         raise GpuConstructsError(
             f"{name} must have a value with strategy 'stage' on {platform}, because the library does not "
-            f"know the folder of the driver. Set the folder on the nodes with {_FILES[name]}"
+            f"know the folder of the driver. Pass the folder on the nodes that contains {_FILES[name]}"
         )
     _check_path(name, path)
     return path
@@ -167,7 +170,10 @@ _check_path = fields.matching(
 
 
 def script(strategy: Strategy) -> str:
-    """Return the shell script of the validation bridge for a strategy, ``stage`` (copy driver files) or ``markers``."""
+    """Return the shell script of the validation bridge for a strategy.
+
+    With ``stage``, the script copies driver files. With ``markers``, it writes marker files.
+    """
     own = shell_script("gpu_constructs.operator", f"validation_bridge_{strategy}.sh")
     shared = shell_script("gpu_constructs.operator", "validation_bridge.sh")
     return own + shared.partition("\n")[2]
@@ -190,9 +196,10 @@ def manifests(
     Args:
         id: Construct ID of the bridge.
         namespace: Namespace of the objects.
-        strategy: What the script does: ``stage`` copies driver files, and ``markers`` only creates marker files.
-        variables: Variables of the script. If a variable is empty, the script uses its own default.
-        directories: Directories of the host, by variable of the script.
+        strategy: What the script does: ``stage`` copies driver files, and ``markers`` writes marker files.
+        variables: Environment variables of the script, by name. If a value is None or empty, the script uses its own
+            default.
+        directories: Directories on the node, by the environment variable with which the script gets the path.
         placed: Fields of the pod spec that decide on which nodes the pods run.
         image: Image of the container, which must have a shell.
         resources: Requests and limits of the container.
@@ -254,14 +261,14 @@ def manifests(
 def _mounts(written: Mapping[str, str], read: Mapping[str, str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """Return a dict from the name of each volume to a pair: the volume source, and the volume mount.
 
-    The volumes are the script, a directory in memory for its state, and the host directories. The host path volumes of
-    read-only directories set no ``type``, because the kubelet of Talos would check the type in its own container. Their
-    mount paths differ from the paths on the node. Otherwise, the shell in the container would find programs of the node
-    before those of the image.
+    The volumes are the script, a directory in memory for its state, and directories of the node (``hostPath``). For
+    read-only directories, the volumes set no ``type``, because the kubelet of Talos would check the type in its own
+    container. Read-only directories have mount paths that begin with ``/host``, so that the shell in the container does
+    not run programs of the node.
 
     Args:
-        written: Host directories to which the script writes, by name of a shell variable.
-        read: Host directories that the script only reads, by name of a shell variable.
+        written: Directories of the node to which the script writes, by name of a shell variable.
+        read: Directories of the node that the script only reads, by name of a shell variable.
     """
     script_file = {"configMap": {"name": NAME, "defaultMode": SCRIPT_MODE}}
     state = {"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}

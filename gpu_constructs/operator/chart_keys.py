@@ -57,8 +57,8 @@ _OPERANDS = frozenset(
 def _read_by(release: str, *, with_dead: bool = False) -> Mapping[str, None]:
     """Return the dotted keys and the sections that a release of the chart reads, in the order of ``chart_keys.yaml``.
 
-    The result is a dict whose values are all None. If ``with_dead`` is True, it also contains keys that the chart reads
-    without an effect.
+    A section is a key with further keys below it, such as ``devicePlugin.config``. The result is a dict whose values
+    are all None. If ``with_dead`` is True, it also contains keys that the chart reads without an effect.
     """
     read = [path for path, key in KEYS.items() if release in key.releases and (with_dead or not key.why_not)]
     sections = [path[:dot] for path in read for dot, letter in enumerate(path) if letter == "."]
@@ -66,13 +66,13 @@ def _read_by(release: str, *, with_dead: bool = False) -> Mapping[str, None]:
 
 
 class KeyProblem(NamedTuple):
-    """A problem with a key of the values.
+    """A problem with a key of the Helm values.
 
     Attributes:
-        path: Dotted path of the key.
+        path: Dotted path of the key, such as ``devicePlugin.config``.
         message: Message about the key.
-        is_ignored: Whether the chart ignores the key, and the user did not mean a similar key of the chart. False by
-            default.
+        is_ignored: Whether the Helm chart ignores the key and has no similar key, so the key is probably not a typing
+            error. False by default.
     """
 
     path: str
@@ -88,15 +88,15 @@ def check_keys(values: Mapping[str, Any], release: GpuOperatorRelease) -> None:
         release: Release of the operator.
 
     Raises:
-        GpuConstructsError: A key that the chart of the release does not read, or a value whose type the chart or its
-            object would reject. The message names the first such key.
+        GpuConstructsError: A key that the chart of this release does not read, or a value whose type the chart or the
+            ClusterPolicy would reject. The message names the first such key.
     """
     for problem in problems_of(values, release):
         raise GpuConstructsError(problem.message)
 
 
 def problems_of(values: Mapping[str, Any], release: GpuOperatorRelease) -> Iterator[KeyProblem]:
-    """Yield all problems of which ``check_keys`` raises the first, in the order of the keys in ``values``.
+    """Yield a problem for each wrong key of Helm values, in the order of the keys. ``check_keys`` raises the first one.
 
     Raises:
         GpuConstructsError: The values are not a mapping.
@@ -159,7 +159,7 @@ def _unknown(path: str, value: Any, release: GpuOperatorRelease) -> KeyProblem:
 
 
 def _way_out(path: str, value: Any, release: GpuOperatorRelease) -> tuple[str, bool]:
-    """Return a pair for a key that the chart does not read: advice for the user, and whether the library can drop it.
+    """Return a pair for a key that the chart does not read: advice for the user, and whether to drop the key.
 
     The second item is False if the user probably meant another key of the chart, for example one with a similar name.
     """
@@ -181,9 +181,9 @@ def _way_out(path: str, value: Any, release: GpuOperatorRelease) -> tuple[str, b
 
 
 def _same(path: str, known: Iterable[str]) -> str:
-    """Return the known key that differs from ``path`` only in hyphens, underscores and case.
+    """Return the key in ``known`` that differs from ``path`` only in hyphens, underscores and case.
 
-    Return an empty text if there is none.
+    For ``device-plugin``, return ``devicePlugin``. Return an empty text if there is no such key.
     """
     bare = {re.sub(r"[-_]", "", other).lower(): other for other in known}
     return bare.get(re.sub(r"[-_]", "", path).lower(), "")

@@ -1,4 +1,7 @@
-"""Conversion of the Helm values of the GPU Operator's chart. It drops keys that have no effect."""
+"""Conversion of the Helm values of the GPU Operator's chart into keyword arguments of ``GpuOperator``.
+
+The conversion drops Helm keys that have no effect.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,25 @@ from gpu_constructs.migration.problems import Installation, Problems, reported_a
 from gpu_constructs.operator import chart_keys, options, values_rules
 from gpu_constructs.operator import values as operator_values
 
-_WAY_OUT = "use a Secret key of the chart, such as driver.secretEnv"
+_WAY_OUT = "use a Helm value that names a Secret, such as driver.secretEnv"
 
 
 @reported_at_once
 def chart_values(values: Mapping[str, Any], installation: Installation, problems: Problems) -> dict[str, Any]:
-    """Return the keywords of ``GpuOperator`` with the same meaning as the Helm values.
+    """Return the keyword arguments of ``GpuOperator`` that install the Helm chart with the given Helm values.
 
     Args:
         values: Helm values of the user.
-        installation: Name, namespace, release and platform of the Helm release.
-        problems: List to which the function adds the problems of the values.
+        installation: Name and namespace of the Helm release, release of the GPU Operator, and platform.
+        problems: Empty list to which the function adds the problems of the values. ``reported_at_once`` passes it.
+
+    Returns:
+        A dict with the keys ``release_name``, ``namespace`` and ``values``. Its ``values`` are the Helm values without
+        the keys that have a problem.
 
     Raises:
-        GpuConstructsError: A misspelled key, a value that the chart or the operator would reject, or a credential in
-            plain text.
+        GpuConstructsError: The function adds a problem, such as a misspelled key, a value that the chart or operator
+            would reject, or a credential in plain text.
     """
     release = options.release_for(installation.version, installation.platform)
     kept: Any = plain_data.plain("values", values, may_be_none=True)
@@ -47,9 +54,10 @@ def chart_values(values: Mapping[str, Any], installation: Installation, problems
 def _without_contradictions(
     values: Any, release: versions.GpuOperatorRelease, platform: Platform, problems: Problems
 ) -> Any:
-    """Return the Helm values without keys that contradict another key, the platform or the operator.
+    """Return the Helm values without keys that contradict another key, the platform or the code of the GPU Operator.
 
-    For each key that the function removes, it adds a problem to ``problems``.
+    For example, ``driver.enabled: true`` contradicts Talos. For each key that the function removes, it adds a problem
+    to ``problems``.
     """
     derived = operator_values.of_platform(platform, driver_install_dir=None, has_bridge=False)
     while True:

@@ -42,8 +42,8 @@ class Delivery(metaclass=ShortErrors):
     """The method by which the Helm chart of the GPU Operator reaches the cluster.
 
     ``Delivery.flux()`` and ``Delivery.argo_cd()`` emit objects with which Flux or Argo CD installs the chart.
-    ``Delivery.helm(chart=...)`` renders a local copy when you run ``synth``. ``Delivery.values()`` writes the values
-    for ``helm install -f``. ``synth`` never needs a network.
+    ``Delivery.helm(chart=...)`` renders a local copy of the chart when you run ``synth``. ``Delivery.values()`` writes
+    only the values file for ``helm install -f``. ``synth`` never needs a network.
     """
 
     def __post_init__(self) -> None:
@@ -74,10 +74,10 @@ class Delivery(metaclass=ShortErrors):
         depends_on: Sequence[str] = (),
         suspend: bool = False,
     ) -> Delivery:
-        """Return a delivery with Flux: a HelmRelease and its source.
+        """Return a delivery with Flux: a HelmRelease, and the HelmRepository or OCIRepository with its chart.
 
-        Flux runs the hooks of the chart, as ``helm install`` does. It does not create the namespace of the operator,
-        because a namespace from Flux would not have the Pod Security labels.
+        Flux runs the Helm hooks of the chart, as ``helm install`` does. The HelmRelease does not create the namespace
+        of the operator, because a namespace from Flux would not have the Pod Security labels.
 
         Args:
             source: Address of a Helm repository (``https://...``, a HelmRepository) or of the chart in a registry
@@ -87,23 +87,24 @@ class Delivery(metaclass=ShortErrors):
             version_prefix: Text in front of the version in the source: ``v``, or empty text for some mirrors.
             digest: Digest of a chart in a registry, to pin it: ``sha256:...``.
             namespace: Namespace of the Flux objects, such as ``flux-system``. None: the namespace of the operator. Helm
-                stores its release in the namespace of the operator.
-            secret_ref: Name of a Secret in that namespace with credentials for the source.
-            service_account_name: Name of the ServiceAccount in that namespace with which Flux installs. None: the
-                ServiceAccount of Flux.
-            interval: Time between two comparisons of the release with the HelmRelease.
-            source_interval: Time between two checks of the source. It can be long, because a release in the source does
-                not change.
+                always stores its release in the namespace of the operator.
+            secret_ref: Name of a Secret in the namespace of the Flux objects, with credentials for the source.
+            service_account_name: Name of a ServiceAccount in the namespace of the Flux objects, with which Flux
+                installs the chart. None: the ServiceAccount of Flux.
+            interval: Time between two comparisons of the installed Helm release with the HelmRelease.
+            source_interval: Time between two checks of the Helm repository or registry for updates. It can be long,
+                because a published version of the chart does not change.
             timeout: Time limit of each action of Helm. Flux also waits until the ClusterPolicy is ready, and so until
-                each GPU node has all images. None: 5 minutes, the default of Flux. After this time, Flux uninstalls the
-                release. If the operator builds the driver, set more, such as ``"30m"``.
+                each GPU node has all images. None: 5 minutes, the default of Flux. After this limit, the
+                action fails. Before a retry, Flux uninstalls a new Helm release, or rolls an upgrade back. If the
+                operator builds the driver, set a longer time, such as ``"30m"``.
             retries: Number of retries after a failed install or upgrade. -1: no limit.
-            crds: Policy of Flux for the CRDs at install and upgrade. ``Skip`` is the default of Flux at upgrade. With
-                it, CRDs become outdated, and the API server drops new fields.
+            crds: Policy of Flux for the CRDs at install and upgrade. With ``Skip``, the default of Flux at upgrade,
+                CRDs become outdated, and the API server drops new fields.
             drift_detection: Whether Flux reports (``warn``) or reverts (``enabled``) changes of other clients. Flux
                 compares by a dry run on the API server, so defaults of the CRDs do not count as changes.
             depends_on: HelmReleases that must be ready first, as ``name`` or ``namespace/name``.
-            suspend: Whether Flux leaves the release unchanged.
+            suspend: Whether Flux leaves the installed Helm release unchanged.
 
         Raises:
             GpuConstructsError: The source is not an address or contains credentials, Flux would reject a duration,
@@ -160,8 +161,8 @@ class Delivery(metaclass=ShortErrors):
             source: Address of the source, as for ``flux``. For a registry, the Application omits ``oci://``.
             chart: Name of the chart in a Helm repository. The address of a registry already contains it.
             version_prefix: Text in front of the version in the source: ``v``, or empty text for some mirrors.
-            name: Name of the Application. None: the name of the release. Several clusters of one Argo CD need different
-                names.
+            name: Name of the Application. None: the name of the Helm release. Several clusters of one Argo CD need
+                different names.
             namespace: Namespace in which Argo CD reads Applications.
             project: Name of the AppProject of the Application.
             destination_server: Address of the cluster's API server in Argo CD. If both this option and
@@ -173,8 +174,8 @@ class Delivery(metaclass=ShortErrors):
             sync_options: Other sync options of Argo CD, as ``Name=value``.
             create_namespace: Whether Argo CD creates the namespace of the operator, with the Pod Security level
                 ``privileged``.
-            deletion: What happens to the operator when you delete the Application. With ``orphan``, it stays. Argo CD
-                deletes it before (``foreground``) or after (``background``) the Application.
+            deletion: What happens to the operator when you delete the Application. With ``orphan``, the operator stays.
+                With ``foreground``, Argo CD deletes the operator before the Application, with ``background`` after it.
 
         Raises:
             GpuConstructsError: The source is not an address or contains credentials, the user sets both destinations or
@@ -209,11 +210,11 @@ class Delivery(metaclass=ShortErrors):
         ``kubectl apply`` cannot run them. It contains the CRDs.
 
         Args:
-            chart: Path of the folder or ``.tgz`` file of the release, such as ``./charts/gpu-operator-v26.7.0.tgz``.
+            chart: Path of the folder or ``.tgz`` file of the chart, such as ``./charts/gpu-operator-v26.7.0.tgz``.
             executable: Name on the PATH, or path, of the ``helm`` program.
 
         Raises:
-            GpuConstructsError: The chart is not on this machine. ``synth`` does not download it.
+            GpuConstructsError: The chart is an address and not a path, or one of the paths is not valid.
         """
         return _made("helm", {"chart": chart, "executable": executable})
 
@@ -226,7 +227,7 @@ class Delivery(metaclass=ShortErrors):
 
 @dataclass(frozen=True, kw_only=True)
 class Made(Delivery):
-    """The checked options of a delivery.
+    """A ``Delivery`` with its options, which the library has checked.
 
     Attributes:
         kind: Name of the method of ``Delivery`` that the user called, such as ``flux``.
@@ -252,12 +253,12 @@ def _made(kind: Kind, options: Mapping[str, Any]) -> Delivery:
 
 
 def is_oci(source: str) -> bool:
-    """Check whether the address of a source is a chart in an OCI registry, not a Helm repository."""
+    """Check whether the address of a chart names an OCI registry (``oci://...``) and not a Helm repository."""
     return source.startswith("oci://")
 
 
 def check_release_name(release_name: str) -> None:
-    """Raise if Helm would reject the name of a release.
+    """Raise an error if Helm would reject the name of a Helm release.
 
     Raises:
         GpuConstructsError: The name is not a DNS label, or is longer than 53 characters.
@@ -271,7 +272,7 @@ def check_release_name(release_name: str) -> None:
 
 
 def flux_duration(field: str, given: timedelta | str) -> str:
-    """Return a duration as text that Flux accepts, such as ``10m``."""
+    """Return a duration as text in the format of Flux, such as ``10m``. ``field`` is the option name for messages."""
     text = given if isinstance(given, str) else durations.go_duration(given)
     problems = {
         "above zero": durations.from_go_duration(field, text) <= timedelta(0),
@@ -284,7 +285,12 @@ def flux_duration(field: str, given: timedelta | str) -> str:
 def check_address(field: str, got: str, schemes: Sequence[str] = ("https", "http")) -> str:
     """Return the path of an address. Raise an error if the address has parts other than a scheme, a host and a path.
 
-    The error message never contains credentials. ``got`` is the address that the user passed.
+    The error message never contains credentials.
+
+    Args:
+        field: Name of the option, for messages.
+        got: Address that the user passes.
+        schemes: Allowed schemes.
     """
     if "@" in got:
         shown = re.sub(r"//.*@", "//...@", got)

@@ -1,4 +1,4 @@
-"""The NVIDIA GPU Operator, with values for the platform."""
+"""The NVIDIA GPU Operator, with the Helm values that the platform of the cluster needs, such as Talos."""
 
 from __future__ import annotations
 
@@ -49,17 +49,18 @@ _VALUES_IN: Mapping[tuple[str, str], str] = {
 class GpuOperator(ReadsHelmValues, GpuObject):
     """The NVIDIA GPU Operator from its Helm chart, with the values that the platform needs.
 
-    On Talos, the image of the nodes contains the driver and the container toolkit, so the operator does not install
-    them. Its MIG manager, which needs systemd, is off. Up to Talos 1.12, CDI is off too, and the app needs a
+    On Talos, the image of the nodes contains the NVIDIA driver and the container toolkit, so the operator does not
+    install them. Its MIG manager, which needs systemd, is off. Up to Talos 1.12, CDI is off too, and the app needs a
     ``ValidationBridge``. From Talos 1.13 on, the validator of the operator finds the driver in ``/usr/local``.
 
-    Emits the objects of the delivery: those of Flux or Argo CD, those of the chart, or none. ``synth`` always writes
-    the values to ``dist/helm-values/``. Emits no Namespace, so add a ``GpuNamespace``. The operator creates the
-    RuntimeClass ``nvidia`` and the node label ``nvidia.com/gpu.present`` itself.
+    The emitted objects depend on ``delivery``: a HelmRelease with its source for Flux, an Application for Argo CD, all
+    objects of the chart for ``Delivery.helm``, or none for ``Delivery.values``. ``synth`` always writes the Helm values
+    to ``dist/helm-values/``. Emits no Namespace, so add a ``GpuNamespace``. The operator creates the RuntimeClass
+    ``nvidia`` and the node label ``nvidia.com/gpu.present`` itself.
 
     Attributes:
-        api_object: The HelmRelease, the Application, or the ClusterPolicy of a local chart. ``Delivery.values()`` has
-            none.
+        api_object: The HelmRelease, the Application, or the ClusterPolicy that ``Delivery.helm`` renders. With
+            ``Delivery.values()``, which emits no object, this attribute raises an error.
         values: Copy of the Helm values that the chart gets. They do not include the defaults of the chart.
         release_name: Name of the Helm release.
         namespace: Namespace of the Helm release.
@@ -99,48 +100,49 @@ class GpuOperator(ReadsHelmValues, GpuObject):
         service_monitor: bool | None = None,
         values: Mapping[str, Any] | None = None,
     ) -> None:
-        """Create the objects of the delivery.
+        """Create the objects that install the GPU Operator.
 
-        A keyword that is None gets the value that the platform needs. If the platform needs no particular value, the
-        default of the chart applies.
+        If a keyword is None, the chart gets the value that the platform needs. If the platform needs no particular
+        value, the default of the chart applies.
 
         Args:
             scope: Chart, or construct in a chart.
             id: ID of the construct.
             delivery: Method by which the chart reaches the cluster: ``Delivery.flux(...)``, ``Delivery.argo_cd(...)``,
                 ``Delivery.helm(...)`` or ``Delivery.values()``.
-            platform: Platform of the cluster. It decides driver, toolkit, CDI, MIG manager, and the path of the driver
-                for the validator.
+            platform: Platform of the cluster. It decides whether the operator installs the driver and the toolkit, runs
+                the MIG manager and uses CDI, and in which folder the validator looks for the driver.
             version: Release of the operator and its chart, from ``"25.3.0"`` to ``"26.7.0"``. The default is the newest
                 one. Talos 1.13 and later need 26.3.1 or later.
             namespace: Name or object of the operator's namespace. Its Pod Security level must be ``privileged``,
                 because the operands mount host paths.
             release_name: Name of the Helm release and of the values file.
             bridge: ``ValidationBridge`` of the cluster. The driver, toolkit and CDI of the operator are then off on all
-                platforms. With the strategy ``stage``, the validator reads the driver files of the bridge.
-            tolerations: Taints of the GPU nodes to tolerate, besides ``nvidia.com/gpu``. Both the operands and the
-                worker of Node Feature Discovery get them.
-            config: Configuration of the device plugin, or several from ``Configs.managed(...)`` or
-                ``Configs.external(...)``, which the node label ``nvidia.com/device-plugin.config`` selects.
+                platforms. With the strategy ``stage``, the validator reads the driver files that the bridge copies.
+            tolerations: Tolerations of the operands and of the worker of Node Feature Discovery, besides the toleration
+                for the taint ``nvidia.com/gpu``.
+            config: Configuration of the device plugin. With several configurations from ``Configs.managed(...)`` or
+                ``Configs.external(...)``, the node label ``nvidia.com/device-plugin.config`` selects one of them.
             sharing: Sharing of GPUs, in place of ``config=PluginConfig(sharing=...)``.
-            mig_strategy: MIG strategy: ``none``, ``single`` (the default of the chart) or ``mixed``. If you pass
-                ``config``, set the strategy there instead. For an external ConfigMap, this keyword overrides the files.
+            mig_strategy: MIG strategy: ``none``, ``single`` (the default of the chart) or ``mixed``. With
+                ``Configs.external(...)``, this keyword overrides the strategy in the ConfigMap. With any other
+                ``config``, set the strategy in ``config`` instead.
             device_list_strategy: Value of DEVICE_LIST_STRATEGY for the device plugin. None: the operator decides. It
                 uses ``envvar`` without CDI and ``cdi-annotations,cdi-cri`` with CDI.
-            cdi: Whether pods receive devices by CDI. None: False before release 25.10.0 and on
+            cdi: Whether pods receive devices by CDI. None: False before release 25.10.0, with ``bridge``, and on
                 platforms that do not support CDI, otherwise True.
             driver: Whether the operator installs the driver. Do not set True on Talos.
             toolkit: Whether the operator installs the container toolkit. Do not set True on Talos.
             mig_manager: Whether the operator partitions GPUs by the label ``nvidia.com/mig.config``. Off on Talos.
             gpu_feature_discovery: Whether the operator labels nodes with the product, memory and sharing of their GPUs.
             node_feature_discovery: Whether the operator installs Node Feature Discovery. False if the cluster already
-                has one. It must then label each GPU node with ``feature.node.kubernetes.io/pci-10de.present``. From
-                release 26.3 on, ``.../system-os_release.ID`` and ``.../system-os_release.VERSION_ID`` must exist too.
-                Without these labels, the operator does nothing.
+                has one, which must then label each GPU node with ``feature.node.kubernetes.io/pci-10de.present``. From
+                release 26.3 on, the operator also needs the labels ``.../system-os_release.ID`` and
+                ``.../system-os_release.VERSION_ID``. Without these labels, the operator does nothing.
             dcgm_exporter: Whether the operator runs the DCGM exporter. False if the app has its own ``DcgmExporter``.
-            service_monitor: Whether the exporter of the operator gets a ServiceMonitor.
-            values: Further Helm values, with the keys of the chart's values file. For an unknown key, the error names
-                the nearest known key.
+            service_monitor: Whether the DCGM exporter of the operator gets a ServiceMonitor.
+            values: Further Helm values, with the keys of the chart's values file. For an unknown key, the error message
+                contains the most similar key of the chart.
 
         Raises:
             GpuConstructsError: A release that does not run on the platform, a value that is not allowed, values that
@@ -221,12 +223,12 @@ class GpuOperator(ReadsHelmValues, GpuObject):
     ) -> GpuOperator:
         """Create the construct from the values of the Helm chart of the operator.
 
-        The chart gets the same values, without the keys that it ignores. Each such key causes a warning.
+        The Helm chart gets the same values, without the keys that it ignores. Each ignored key causes a warning.
 
         Args:
             scope: Chart, or construct in a chart.
             id: ID of the construct.
-            values: Content of the values file, as Python. It can omit the defaults of the Helm chart.
+            values: Content of the values file, as Python data. It can omit the defaults of the Helm chart.
             release_name: Name of the Helm release.
             namespace: Namespace of the Helm release.
             version: Release of the operator and its chart.
@@ -237,7 +239,8 @@ class GpuOperator(ReadsHelmValues, GpuObject):
                 reject. With False, the construct drops such keys with a warning.
 
         Raises:
-            GpuConstructsError: All problems of the values at once, or an error of a keyword of the construct.
+            GpuConstructsError: The values have problems, which one message lists, or a keyword of the construct is not
+                valid.
         """
         from gpu_constructs.operator.chart_values import chart_values
 
@@ -252,18 +255,21 @@ class GpuOperator(ReadsHelmValues, GpuObject):
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """Main object of the delivery, for ``add_json_patch``."""
+        """The HelmRelease, Application or ClusterPolicy of the operator, for ``add_json_patch``."""
         if self.node.try_find_child("Default") is None:
             raise GpuConstructsError(
-                "api_object needs a delivery that emits an object of the operator, got one that emits none. Use "
-                "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy. To change the Helm "
-                "values, pass values=",
+                "api_object needs a delivery that emits a HelmRelease, an Application or a ClusterPolicy, but this "
+                "delivery emits no such object. Use Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a "
+                "ClusterPolicy. To change the Helm values, pass values=",
                 path=self.node.path,
             )
         return cdk8s.ApiObject.of(self)
 
     def side_files(self) -> list[SideFile]:
-        """Return the values file, for review and for ``helm install -f``. It includes JSON patches."""
+        """Return the values file, for review and for ``helm install -f``.
+
+        The file contains all Helm values, after the JSON patches of the HelmRelease or Application.
+        """
         return [SideFile(folder="helm-values", stem=self.release_name, text=yaml_text(_delivered(self)))]
 
 
@@ -286,7 +292,7 @@ def _made(delivery: object) -> Made:
 def _own(values: Mapping[str, Any] | None, release: versions.GpuOperatorRelease) -> dict[str, Any]:
     own: dict[str, Any] = plain_data.plain("values", values or {}, may_be_none=True)
     if own:
-        credentials.refuse_in_values(own, "use a Secret key of the chart, such as driver.secretEnv")
+        credentials.refuse_in_values(own, "use a Helm value that names a Secret, such as driver.secretEnv")
         # The import is here, because only apps with such values need the table of keys.
         from gpu_constructs.operator.chart_keys import check_keys
 
@@ -351,15 +357,17 @@ def _manifests(
     told: Mapping[str, Any],
     platform: Platform,
 ) -> dict[str, dict[str, Any]]:
-    """Return the objects that install the operator, by construct ID. The ID of the main object is ``Default``.
+    """Return the objects that install the operator, by construct ID.
+
+    The ID of the HelmRelease, the Application or the ClusterPolicy is ``Default``.
 
     Args:
         id: Construct ID of the operator.
-        delivery: How to install the chart, for example as a HelmRelease.
+        delivery: Method by which the chart reaches the cluster, for example Flux.
         release_name: Name of the Helm release.
-        namespace: Namespace of the release.
-        operator: Release of the operator.
-        told: Helm values.
+        namespace: Namespace of the Helm release.
+        operator: Release of the GPU Operator.
+        told: Helm values of the release: those of the platform, of the keywords, and of the user.
         platform: Platform of the cluster.
     """
     labels = object_labels(selector_labels(name=CHART, instance=id, component=CHART))

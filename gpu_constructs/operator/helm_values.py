@@ -17,7 +17,8 @@ from gpu_constructs.tree.construct import GpuConstruct, checked
 class HelmValues(GpuConstruct):
     """A values file for ``helm install -f``.
 
-    ``synth`` writes it to ``dist/helm-values/``, which ``kubectl apply`` does not read. Emits no Kubernetes object.
+    ``synth`` writes the values file to ``dist/helm-values/``, apart from the manifest files for ``kubectl apply``. The
+    construct emits no Kubernetes object.
     """
 
     @checked
@@ -27,14 +28,14 @@ class HelmValues(GpuConstruct):
         Args:
             scope: App, or any construct in it.
             id: ID of the construct.
-            release: Name of the Helm release. The name of the file is ``<release>.values.yaml``.
+            release: Name of the Helm release. The name of the values file is ``<release>.values.yaml``.
             values: Content of the values file.
 
         Raises:
             GpuConstructsError: The release name is not a DNS label, or a value is a credential in plain text.
         """
         fields.dns_label("release", release)
-        credentials.refuse_in_values(values, "use a Secret key of the chart, such as existingSecret")
+        credentials.refuse_in_values(values, "use a Helm value that names a Secret, such as existingSecret")
         super().__init__(scope, id)
         self.release = release
         self.values = copy.deepcopy(dict(values))
@@ -44,5 +45,5 @@ class HelmValues(GpuConstruct):
         return [SideFile(folder="helm-values", stem=self.release, text=self.to_yaml())]
 
     def to_yaml(self) -> str:
-        """Return the text of the file. A value of None, with which Helm removes a default, becomes null."""
+        """Return the text of the values file. A value of None becomes ``null``, with which Helm removes a default."""
         return yaml_text(self.values)

@@ -37,20 +37,21 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None) -> list[Manifest]:
-    """Return the objects of a local copy of the chart, which the function renders with ``helm template``.
+    """Return the objects that ``helm template`` renders from a local copy of the GPU Operator's chart.
 
-    Each object that is not cluster-scoped has a namespace. The result omits hooks, because ``kubectl apply`` would run
-    them in an arbitrary order. For example, one hook removes the labels of Node Feature Discovery from all nodes.
-    ``without_hooks`` disables the two settings that need hooks.
+    Each object that is not cluster-scoped has a namespace. The function runs ``helm template --no-hooks``, because
+    ``kubectl apply`` would create the objects of hooks in an arbitrary order.
 
     Args:
-        delivery: Paths of the chart and the program.
-        release: Expected release of the chart.
-        kubernetes: Kubernetes release of the cluster (``1.35``), which the chart can read.
+        delivery: Result of ``Delivery.helm``, with the paths of the chart and of the ``helm`` program.
+        release: Name, namespace, chart version and values of the Helm release.
+        kubernetes: Kubernetes release of the cluster, such as ``1.35``, for conditions in the templates. None: the
+            default of ``helm``.
 
     Raises:
-        GpuConstructsError: The chart or the program is missing, the chart has another release, the chart does not
-            render or renders hooks, an object has no name or is there twice, or the values need hooks.
+        GpuConstructsError: The ``helm`` program is missing, the chart is missing or has another version than
+            ``release.chart_version``, or ``helm template`` fails. Also raised if the Helm values enable a hook, or if
+            the output contains a hook, an object without a name, or the same object twice.
 
     Source: NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/templates
     """
@@ -76,7 +77,10 @@ def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None
 
 
 def _chart_of(chart: str, chart_version: str) -> Path:
-    """Return the path of the chart. Raise an error unless the chart has the expected version."""
+    """Return the absolute path of a chart on this machine. Raise an error unless the chart has the expected version.
+
+    ``chart`` is the path of a folder or of a ``.tgz`` file.
+    """
     path, wanted = Path(os.path.realpath(chart)), chart_version.removeprefix("v")
     try:
         problem = _mismatch(_chart_file(path), chart, wanted)
@@ -120,7 +124,11 @@ def _chart_file(path: Path) -> str | None:
 
 
 def _cluster(kubernetes: str | None) -> list[str]:
-    """Return ``helm template`` flags with facts that the chart would otherwise read from the cluster."""
+    """Return ``helm template`` flags that state the Kubernetes release and APIs of the cluster.
+
+    Without these flags, ``helm template`` assumes defaults, because it does not connect to the cluster. If
+    ``kubernetes`` is None, the list is empty.
+    """
     if kubernetes is None:
         return []
     major, minor, *patch = kubernetes.split(".")
@@ -132,12 +140,13 @@ def _cluster(kubernetes: str | None) -> list[str]:
 
 
 def without_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Helm values, in which the two settings that need hooks of the chart are false.
+    """Return the Helm values with ``operator.upgradeCRD`` and ``operator.cleanupCRD`` set to false.
 
-    The hooks would upgrade and delete the CRDs. Without hooks, the CRDs are part of the rendered output.
+    If one of them were true, the chart would upgrade or delete its CRDs by a Helm hook. Without hooks, the CRDs are
+    part of the rendered output.
 
     Raises:
-        GpuConstructsError: The values enable a hook.
+        GpuConstructsError: One of these two values is already true.
     """
     operator = values.get("operator") or {}
     fields.refuse_first(

@@ -48,10 +48,10 @@ last field, see NVIDIA/gpu-operator#2795 and #1986.
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A Helm release of the operator.
+    """A Helm release of the GPU Operator.
 
     Attributes:
-        name: Name of the release.
+        name: Name of the Helm release.
         namespace: Namespace of the operator.
         chart_version: Version of the chart, with or without a leading v.
         values: Helm values for the chart.
@@ -66,11 +66,13 @@ class Release:
 
 
 def manifests(delivery: Made, release: Release) -> list[Manifest]:
-    """Return the objects with which Flux or Argo CD installs the chart. The main object is the last item.
+    """Return the objects with which Flux or Argo CD installs the Helm chart of the GPU Operator.
+
+    The last item is the HelmRelease or the Application. The list is empty for ``Delivery.values()``.
 
     Raises:
-        GpuConstructsError: Helm would reject the release name, the source does not contain the release, or one of the
-            Helm values is None.
+        GpuConstructsError: Helm would reject the release name, NVIDIA's OCI registry does not contain this version of
+            the chart, or one of the Helm values is None.
     """
     check_release_name(release.name)
     where = f"delivery.{delivery.kind}"
@@ -78,18 +80,19 @@ def manifests(delivery: Made, release: Release) -> list[Manifest]:
         return []
     for path in _nones("values", release.values):
         raise GpuConstructsError(
-            f"{path} must not be None with {where}, because a manifest drops it and the default of the chart would "
-            "stay. Set a value, or use Delivery.helm(...) or Delivery.values()"
+            f"{path} must not be None with {where}, because a manifest drops null values and the default of the chart "
+            "would stay. Set a value, or use Delivery.helm(...) or Delivery.values()"
         )
     version = _published(where, delivery.options, release.chart_version)
     return (_flux if delivery.kind == "flux" else _argo_cd)(delivery.options, release, version)
 
 
 def namespaces_of_others(delivery: Made, namespace: str) -> tuple[str, ...]:
-    """Return the namespaces that the objects of a delivery use although the app does not create them.
+    """Return the namespaces that a delivery needs, but that the app does not create.
 
-    With Argo CD, these are the namespace of the Application and, if Argo CD creates it, the namespace of the operator.
-    With Flux, this is the namespace of the Flux objects, unless it is also the namespace of the operator.
+    For Argo CD, the result contains the namespace of the Application. If Argo CD creates the namespace of the operator,
+    the result also contains that namespace. For Flux, the result contains the namespace of the Flux objects, unless
+    they are in the namespace of the operator.
     """
     own = delivery.options.get("namespace") or namespace
     if delivery.kind == "argo_cd":
@@ -194,15 +197,15 @@ def _dependency(release: str) -> dict[str, str]:
 
 
 def _published(where: str, options: Mapping[str, Any], chart_version: str) -> str:
-    """Return the version of the chart as its source writes it, such as ``v26.7.0``.
+    """Return the version of the chart as the Helm repository or registry writes it, such as ``v26.7.0``.
 
     Args:
-        where: Name of the method of ``Delivery``, for messages.
-        options: Arguments of that method.
+        where: Method of ``Delivery`` that the user called, such as ``delivery.flux``, for messages.
+        options: Arguments of that call, by keyword.
         chart_version: Version of the chart, with or without a leading v.
 
     Raises:
-        GpuConstructsError: The source does not contain this version.
+        GpuConstructsError: The source is the OCI registry of NVIDIA, which does not contain this version.
     """
     release = chart_version.removeprefix("v")
     if options["source"] == NVIDIA_OCI and versions.comparable(release) < versions.comparable(FIRST_IN_NVIDIA_OCI):
@@ -214,10 +217,10 @@ def _published(where: str, options: Mapping[str, Any], chart_version: str) -> st
 
 
 def drifts_of(chart_version: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the fields that the API server adds to the ClusterPolicy of a release, as JSON pointers.
+    """Return JSON pointers of the fields that the API server adds to the ClusterPolicy of a GPU Operator release.
 
-    Argo CD must ignore these fields when it compares objects. The list omits fields that the values set, because Argo
-    CD does not apply changes of a field that it ignores.
+    Argo CD must ignore these fields when it compares objects. The list omits fields that the Helm values set, because
+    Argo CD does not apply changes of a field that it ignores.
     """
     release = versions.comparable(chart_version)
     return sorted(

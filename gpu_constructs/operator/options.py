@@ -34,10 +34,10 @@ _OVERRIDDEN: Mapping[str, tuple[str, str, object]] = {
 
 
 def release_for(version: str | versions.Unverified, platform: Platform) -> GpuOperatorRelease:
-    """Return what the library knows about a release of the operator. Check that the release runs on the platform.
+    """Return the properties of a GPU Operator release. Check that the release runs on the platform.
 
     Raises:
-        GpuConstructsError: An unknown release, or one that does not run on the platform.
+        GpuConstructsError: The library does not know the release, or the release does not run on the platform.
     """
     has_new_layout = platform.brings_driver and platform.supports_cdi
     first = versions.FIRST_GPU_OPERATOR_FOR_CDI_ON_TALOS
@@ -66,13 +66,15 @@ def plugin_configs(
     mig_strategy: MigStrategy | None,
     release: DevicePluginRelease,
 ) -> Configs | None:
-    """Return the device plugin configurations for config-manager. Return None if the user sets none.
+    """Return the device plugin configurations that the keywords ``config`` and ``sharing`` of ``GpuOperator`` set.
 
-    A single configuration has the name ``default``.
+    Return None if these keywords set no configuration. A single ``PluginConfig`` gets the name ``default``, and so does
+    the configuration for ``sharing``, which also contains ``mig_strategy``.
 
     Raises:
-        GpuConstructsError: Two keywords set the configuration, ``config`` is a ``Configs.named``, a setting needs a
-            later release of the plugin, or a variable of the operator would override it.
+        GpuConstructsError: Two keywords set the same option, the operator does not support ``config``, or a setting
+            needs a later release of the device plugin. Also raised for a setting that the operator overrides by an
+            environment variable of the device plugin.
     """
     if config is not None and sharing is not None:
         raise GpuConstructsError(
@@ -102,8 +104,9 @@ def _check_configs(configs: Configs, release: DevicePluginRelease) -> None:
             ),
             (
                 configs.delivery == "external" and (configs.flags != Flags() or configs.may_use),
-                "config.flags and config.may_use must be absent: the pods of the operator are privileged, and "
-                "settings for all nodes are values={'devicePlugin': {'env': [...]}}. Remove them",
+                "config.flags and config.may_use must be absent for a GpuOperator, because its device plugin is "
+                "privileged already. Remove them, and set flags for all nodes with values={'devicePlugin': {'env': "
+                "[...]}}",
             ),
         ]
     )
@@ -119,10 +122,10 @@ def _check_configs(configs: Configs, release: DevicePluginRelease) -> None:
 
 
 def mig_strategy_of(configs: Configs | None) -> MigStrategy | None:
-    """Return the MIG strategy that the operator must pass to the device plugin.
+    """Return the MIG strategy that the operator must set for device plugin configurations.
 
-    The operator passes it as an environment variable, which overrides the configuration file. Return None if the
-    configurations allow any strategy.
+    This is the strategy that the configurations set. If they set no strategy, return ``"none"`` for configurations with
+    MPS, and None for other configurations, which allow any strategy.
     """
     known = [] if configs is None else list(configs.configs.values())
     stated = {one.flags.mig_strategy for one in known} - {None}
@@ -146,19 +149,21 @@ def _check_overridden(config: PluginConfig, name: str) -> None:
 
 
 def configs_of_text(section: Mapping[str, Any], release: DevicePluginRelease) -> tuple[Configs | None, list[str]]:
-    """Return the device plugin configurations that Helm values contain as text, and warnings about them.
+    """Return the device plugin configurations in ``devicePlugin.config.data`` of Helm values, and warnings about them.
+
+    Each key of ``data`` is the name of a configuration, and its value is the configuration as YAML text.
 
     Args:
-        section: Values below ``devicePlugin.config``.
-        release: Release of the plugin.
+        section: Helm values below ``devicePlugin.config``.
+        release: Release of the device plugin.
 
     Returns:
-        The configurations, and the warnings. The configurations are None if the values do not create the ConfigMap, or
-        if the library cannot read a text. If the values contain no text and name no ConfigMap, the result is one
-        configuration that sets nothing.
+        A pair: the configurations, and the warnings. The configurations are None if a text is YAML but not a valid
+        configuration. They are also None if ``section`` contains no texts, but the name of a ConfigMap. If ``section``
+        contains neither texts nor a name, the only configuration is ``default``, without settings.
 
     Raises:
-        GpuConstructsError: A text that is not YAML.
+        GpuConstructsError: A text is not YAML.
     """
     data = (section.get("data") or {}) if section.get("create") else {}
     texts = {name: text for name, text in data.items() if text is not None}

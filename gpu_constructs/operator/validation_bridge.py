@@ -1,4 +1,4 @@
-"""The bridge between Talos and the validator of the GPU Operator."""
+"""`ValidationBridge`: the DaemonSet that lets the pods of the GPU Operator start on Talos 1.12 and earlier."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
 _WANTED: Mapping[Strategy, Mapping[str, str]] = {
     "markers": {
         _VALIDATOR_OFF: (
-            "the operator's validator always fails here, and each time that it starts or stops, it deletes the files "
-            "of the bridge. Add TalosGpuNode(app, 'gpu-node', platform=..., operator_validator=False), or declare it "
-            "with External(app, 'existing', node_labels=['nvidia.com/gpu.deploy.operator-validator'])"
+            "the validator of the GPU Operator always fails on these nodes, and deletes the marker files of the "
+            "bridge when it starts or stops. Add TalosGpuNode(app, 'gpu-node', platform=..., "
+            "operator_validator=False), or declare the label with External(app, 'existing', "
+            "node_labels=['nvidia.com/gpu.deploy.operator-validator'])"
         )
     },
     "stage": {},
@@ -37,8 +38,8 @@ _UNWANTED: Mapping[Strategy, Mapping[str, str]] = {
     "markers": {},
     "stage": {
         _VALIDATOR_OFF: (
-            "the validator of the operator must run, because operands wait for its files. Remove "
-            "operator_validator=False"
+            "the validator of the GPU Operator must run, because the device plugin and other pods of the operator wait "
+            "for its marker files. Remove operator_validator=False"
         )
     },
 }
@@ -47,31 +48,36 @@ _UNWANTED: Mapping[Strategy, Mapping[str, str]] = {
 class ValidationBridge(GpuObject):
     """A DaemonSet that lets the operands of the GPU Operator start on Talos if the NVIDIA driver works.
 
-    The device plugin, GPU Feature Discovery and DCGM exporter of the operator wait for marker files of its validator.
-    Up to Talos 1.12, the validator never finds the driver, because no folder contains both the library and
-    ``nvidia-smi`` at the paths that it checks. The bridge checks whether the kernel modules run and the driver uses a
-    GPU. It then helps in one of two ways:
+    The operands are the pods that the operator runs on GPU nodes: the device plugin, GPU Feature Discovery and the DCGM
+    exporter. They wait until the operator's validator writes the marker files ``driver-ready`` and ``toolkit-ready``.
+    The files are in ``/run/nvidia/validations`` on the node. Up to Talos 1.12, the validator never finds the driver: it
+    expects ``libnvidia-ml.so.1`` and ``nvidia-smi`` below one folder, but Talos has them in two folders. The bridge
+    checks whether the kernel loaded the required modules, and whether the driver uses a GPU. If so, it applies one of
+    two strategies:
 
-    - ``stage`` copies ``libnvidia-ml.so.1`` and ``nvidia-smi`` to ``<stage_dir>/usr/lib64`` and
-      ``<stage_dir>/usr/bin``. The operator needs ``hostPaths.driverInstallDir=<stage_dir>`` (``driver_install_dir``
-      below). Its validator then validates the node and writes the files itself, and its ClusterPolicy can become ready.
-      The validator must run, so do not set the node label ``nvidia.com/gpu.deploy.operator-validator``. The bridge
-      copies the files of the node again when they change. It runs none of them.
-    - ``markers`` writes the marker files in place of the validator, and again after something deletes them. Set the
-      node label ``nvidia.com/gpu.deploy.operator-validator=false``. Otherwise, the validator deletes the files again
-      and again, and never becomes ready.
+    - ``stage`` copies ``libnvidia-ml.so.1`` to ``<stage_dir>/usr/lib64`` and ``nvidia-smi`` to ``<stage_dir>/usr/bin``
+      on the node. The Helm value ``hostPaths.driverInstallDir`` of the operator must be ``<stage_dir>``, which
+      ``GpuOperator(bridge=...)`` sets. The validator then finds the copies and writes the marker files itself, and the
+      ClusterPolicy can become ready. The validator must run, so the nodes must not have the label
+      ``nvidia.com/gpu.deploy.operator-validator=false``. If the original of a copy changes, for example by an upgrade
+      of Talos, the bridge copies it again. The bridge never runs ``nvidia-smi``.
+    - ``markers`` writes the marker files in place of the validator. If something deletes them, the bridge writes them
+      again. Set the node label ``nvidia.com/gpu.deploy.operator-validator=false``, which stops the validator.
+      Otherwise, the validator deletes the marker files again and again, and its own pod never becomes ready.
 
-    Both strategies need ``driver.enabled=false``, ``toolkit.enabled=false`` and ``cdi.enabled=false`` in the operator.
-    If the driver stops, the bridge removes its files, and its log states the reason.
+    Both strategies need the operator's Helm values ``driver.enabled=false``, ``toolkit.enabled=false`` and
+    ``cdi.enabled=false``. If the driver stops, the bridge removes the marker files or the copies that it wrote, and
+    logs the reason.
 
     Emits a ConfigMap and a DaemonSet ``nvidia-validation-bridge``. The pods run as root, because root owns the
-    directory. They have no capability, no device, no token, and only one writable host path.
+    directory to which they write: ``<stage_dir>`` or ``/run/nvidia/validations``. They have no Linux
+    capabilities, no access to devices, and no ServiceAccount token. They can write to no other directory of the node.
 
     Attributes:
         api_object: The DaemonSet.
-        strategy: Strategy of the bridge.
-        driver_install_dir: Value that ``hostPaths.driverInstallDir`` of the operator must have. None for ``markers``,
-            which does not use it.
+        strategy: Strategy of the bridge: ``stage`` or ``markers``.
+        driver_install_dir: Required Helm value ``hostPaths.driverInstallDir`` of the operator. None for ``markers``,
+            which does not need this Helm value.
         namespace: Name of the namespace of the DaemonSet.
 
     Source:
@@ -109,35 +115,36 @@ class ValidationBridge(GpuObject):
             id: ID of the construct.
             namespace: Name or object of the operator's namespace. Its Pod Security level must be ``privileged``,
                 because the pods mount a host path.
-            platform: Platform of the cluster: Talos up to 1.12, or ``Kubernetes()`` if its nodes have the driver in
-                other folders. Later Talos releases need no bridge, and a bridge would hide problems there.
-            strategy: ``markers`` writes the files for which the operands wait. ``stage`` copies the driver files to the
-                folder that the validator of the operator checks.
-            expected_driver_version: Version of the driver to wait for, such as ``570.211.01``. None: any version.
-            required_modules: Names of kernel modules that must run. None: ``nvidia`` and ``nvidia_uvm``.
-            required_devices: Names below ``/dev`` that must be character devices, such as ``nvidiactl``. If you name
-                any, the pods mount ``/dev`` of the node read-only, and open no device.
-            interval_seconds: Time between two checks, in seconds.
-            retract_on_exit: Whether the bridge removes its files when it stops. Running operands do not need them.
-                Operands that start in that time wait for the next pod of the bridge.
-            stage_dir: Directory on the node for the copies of ``stage``, which the kubelet creates. None:
-                ``/var/lib/gpu-constructs/driver``. The bridge owns its two files there, so use a directory of its own.
-                It must be below ``/var``, the only writable part of a Talos node. ``/run`` does not work, because Talos
-                mounts it with ``noexec``.
-            source_lib_dir: Folder on the node with ``libnvidia-ml.so.1``, for ``stage``. None: the folder of the
-                platform. Only Talos has one.
-            source_bin_dir: Folder on the node with ``nvidia-smi``, for ``stage``. None: the folder of the platform.
-                Only Talos has one.
+            platform: Platform of the cluster: Talos up to 1.12, or ``Kubernetes()`` if the driver of its nodes is in
+                folders that the validator does not check. Later Talos releases need no bridge, and a bridge would hide
+                problems there.
+            strategy: ``markers`` writes the marker files for which the operands wait. ``stage`` copies
+                ``libnvidia-ml.so.1`` and ``nvidia-smi`` to the folder that the validator of the operator checks.
+            expected_driver_version: Version of the NVIDIA driver to wait for, such as ``570.211.01``. None: any
+                version.
+            required_modules: Names of the kernel modules that the bridge expects. None: ``nvidia`` and ``nvidia_uvm``.
+            required_devices: Names below ``/dev`` that must be character devices, such as ``nvidiactl``. If the list is
+                not empty, the pods mount ``/dev`` of the node read-only. They do not open the devices.
+            interval_seconds: Time between two checks of the driver, in seconds.
+            retract_on_exit: Whether the bridge removes its marker files or copies when it stops. Running operands do
+                not need them. Operands that start later wait until the next pod of the bridge is ready.
+            stage_dir: Directory on the node for the copies of ``stage``. The kubelet creates the directory. None:
+                ``/var/lib/gpu-constructs/driver``. No other software must use the directory. It must be below ``/var``,
+                the only writable part of a Talos node. ``/run`` does not work, because Talos mounts it with ``noexec``.
+            source_lib_dir: Folder on the node with ``libnvidia-ml.so.1``, for ``stage``. None: the folder of the Talos
+                release. Other platforms need a value.
+            source_bin_dir: Folder on the node with ``nvidia-smi``, for ``stage``. None: ``/usr/local/bin`` on Talos.
+                Other platforms need a value.
             tolerations: Taints of the GPU nodes to tolerate, besides ``nvidia.com/gpu``.
-            node_selector: Node labels to select, besides those of the bridge.
+            node_selector: Node labels to select, besides the labels by which the bridge finds nodes with a driver.
             image: Image with a shell and common tools, such as BusyBox, the default.
             resources: Requests and limits of the container. The default is a request of 10m CPU and 8Mi, and a memory
-                limit of 64Mi. The shell needs about 4Mi, and the container runtime starts each probe within the limit.
-                A copy (3Mi) uses only page cache, which the kernel frees.
+                limit of 64Mi. The limit must be enough for the shell (about 4Mi) and the processes that check the
+                driver.
 
         Raises:
-            GpuConstructsError: A platform that needs no bridge, a ``GpuNamespace`` that is not privileged, an option
-                that the strategy does not have, or a value that is not allowed.
+            GpuConstructsError: The platform needs no bridge, a ``GpuNamespace`` is not privileged, ``markers`` has an
+                option of ``stage``, or a value is not allowed.
         """
         fields.label_value("id", id)
         where = component_namespace(namespace)

@@ -1,4 +1,4 @@
-"""The values of the GPU Operator's chart, from the platform, from keywords, and from the user's own values."""
+"""The Helm values of the GPU Operator: those of the platform, of the keywords of ``GpuOperator``, and of the user."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _CONTROL_PLANE = Toleration(key="node-role.kubernetes.io/control-plane", effect=
 
 
 def of_platform(platform: Platform, *, driver_install_dir: str | None, has_bridge: bool) -> Values:
-    """Return the values that a platform decides. The user can override them if the rules allow it.
+    """Return the Helm values that a platform decides. The user can override them unless ``check_rules`` rejects this.
 
     Args:
         platform: Platform of the cluster. If its nodes have the driver and the toolkit, the operator does not install
             them.
-        driver_install_dir: Folder to which a ``ValidationBridge`` copies the driver files for the validator. None: no
-            copies.
+        driver_install_dir: Folder to which a ``ValidationBridge`` copies ``libnvidia-ml.so.1`` and ``nvidia-smi`` for
+            the operator's validator. None: there are no copies.
         has_bridge: Whether the cluster has a ``ValidationBridge``.
     """
     directory = driver_install_dir or platform.driver_install_dir
@@ -69,8 +69,9 @@ def of_keywords(
     Args:
         tolerations: Taints of the GPU nodes to tolerate. The result also contains the default tolerations of the chart,
             because a list in the values replaces the default list.
-        device_list_strategy: Strategies of the device plugin. Empty: the operator decides.
-        configs: Configurations of the device plugin for config-manager.
+        device_list_strategy: Device list strategies of the device plugin, such as ``envvar``. Empty: the operator
+            decides.
+        configs: Configurations of the device plugin, among which its sidecar config-manager selects by a node label.
         mig_strategy: MIG strategy. None: ``single``, the default of the chart.
         switches: Value of each keyword that turns a component on (True) or off (False), by keyword. None: the default
             of the chart.
@@ -142,13 +143,13 @@ def merged(
     own: Mapping[str, Any],
     keywords: Mapping[str, str] = MappingProxyType({}),
 ) -> Values:
-    """Return the values of the platform, with those of the keywords and then those of the user merged over them.
+    """Merge Helm values: values of keywords and of the user replace values of the platform.
 
     Args:
-        base: Values that the platform decides.
-        stated: Values that keywords set.
-        own: Values of the user.
-        keywords: Name of the keyword that set each Helm key, by dotted key, for messages.
+        base: Helm values that the platform decides.
+        stated: Helm values that keywords of ``GpuOperator`` set.
+        own: Helm values of the user, which must not contradict ``stated``.
+        keywords: Keyword of ``GpuOperator`` that set each Helm key, by dotted key, for messages.
 
     Raises:
         GpuConstructsError: The user's values and a keyword set different values of one key.

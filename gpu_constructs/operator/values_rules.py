@@ -1,7 +1,7 @@
-"""Rules for values of the GPU Operator's chart that contradict each other, the platform or the operator's code.
+"""Rules against Helm values of the GPU Operator that contradict each other, the platform or the operator's code.
 
-In at least one release, the chart accepts each of these values without an error. values_rules.yaml contains the rules
-that need no code, with their sources.
+At least one release of the chart accepts such values without an error. values_rules.yaml contains the rules that need
+no Python code, with their sources.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "E
 # cmd/nvidia-validator/driver.go and manifests/state-dra-driver/0500_daemonset.yaml@v26.7.0. Talos has a link
 # /usr/bin/nvidia-smi, so the validator writes / as the driver root to driver-ready.
 _GPU_CLUSTER_FINDS_NO_DRIVER = (
-    "its validator reports '/' as the driver root to the DRA driver, but the driver is in /usr/local. Install the DRA "
-    "driver with its own chart"
+    "the validator of the GPU Operator passes '/' to the DRA driver as the folder of the NVIDIA driver, but on Talos "
+    "this folder is /usr/local. Install the DRA driver with its own Helm chart"
 )
 _REFUSAL = "{{name}} must be {must}, got {{got!r}}: {why}. Remove {{name}}"
 
@@ -50,12 +50,13 @@ _STATES: Mapping[str, Callable[[Any], bool]] = {
 
 
 class _Seen:
-    """The Helm values that the rules check: those of the user, merged over the defaults of the chart.
+    """The Helm values that the rules check: those that the chart gets, merged over the defaults of the chart.
 
     Args:
-        values: Helm values of the user.
+        values: Helm values that the chart gets: those of the platform, of keywords and of the user.
         keywords: Keyword of ``GpuOperator`` that set each Helm key, by dotted key.
-        facts: Properties of the platform and the app by name, which the conditions of the rules test.
+        facts: Properties of the platform and the app that the conditions of the rules test, by name. For example,
+            ``talos`` is True if the nodes run Talos.
         release: Release of the operator.
     """
 
@@ -73,7 +74,7 @@ class _Seen:
         self._facts = facts
 
     def get(self, path: str) -> Any:
-        """Return the value of a dotted key. Return None if there is no value."""
+        """Return the value of a dotted Helm key, such as ``driver.enabled``. Return None if there is no value."""
         return plain_data.at(self._values, path)
 
     def keyword(self, path: str) -> str:
@@ -84,9 +85,10 @@ class _Seen:
         return next((name for known, name in self._keywords.items() if f"{path}.".startswith(f"{known}.")), "")
 
     def off(self, path: str) -> str:
-        """Return the value false of a Helm key as text for a message.
+        """Return the text with which a message shows that a Helm key must be false.
 
-        The text is ``False`` if a keyword of ``GpuOperator`` set the key. Otherwise, it is ``false``, as in YAML.
+        The text is ``False``, as in Python, if a keyword of ``GpuOperator`` set the key. Otherwise, it is ``false``, as
+        in YAML.
         """
         return "False" if self.keyword(path) else "false"
 
@@ -121,16 +123,16 @@ def check_rules(
     has_bridge: bool = False,
     keywords: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Raise an error if values contradict each other, the platform or the code of the operator.
+    """Raise an error if Helm values contradict each other, the platform or the code of the GPU Operator.
 
     Args:
-        values: Values for the chart that passed ``check_keys``.
+        values: Helm values that passed ``check_keys``.
         release: Release of the operator.
         platform: Platform of the cluster.
         driver_install_dir: Required value of ``hostPaths.driverInstallDir``, if a ``ValidationBridge`` copies the
             driver files. None: the value of the platform.
-        has_bridge: Whether a ``ValidationBridge`` replaces the checks of the validator.
-        keywords: Keyword that set each key, for messages.
+        has_bridge: Whether the app has a ``ValidationBridge``.
+        keywords: Keyword of ``GpuOperator`` that set each Helm key, by dotted key, for messages.
 
     Returns:
         Warnings about values that are probably a mistake.
@@ -148,7 +150,7 @@ def check_rules(
 def contradictions(
     values: Mapping[str, Any], release: GpuOperatorRelease, platform: Platform
 ) -> Iterator[tuple[str, str]]:
-    """Yield (Helm key, error message) for each contradiction in the values that ``check_rules`` rejects."""
+    """Yield (Helm key, error message) for each contradiction. ``check_rules`` raises an error for the first one."""
     yield from _contradictions(_seen(values, release, platform), platform, None)
 
 
@@ -201,15 +203,15 @@ def _contradictions(seen: _Seen, platform: Platform, staged: str | None) -> Iter
 
 
 def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> None:
-    """Raise an error if the user's device list strategy does not work with the platform or with the setting of CDI.
+    """Raise an error if the user's device list strategy does not work with the platform or with ``cdi.enabled``.
 
-    The strategy of the user overrides the one that the operator sets.
+    The strategy of the user overrides the strategy that the operator sets.
 
     Args:
         seen: Helm values.
         platform: Platform of the cluster.
         name: Keyword or Helm key with which the user sets the strategy, for messages.
-        given: Names of strategies, separated by commas.
+        given: Value of ``DEVICE_LIST_STRATEGY``: names of strategies, separated by commas.
 
     Source: NVIDIA/gpu-operator:controllers/object_controls.go, TransformDevicePlugin.
     """
@@ -244,20 +246,22 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
             on, off = "CDI is on", "pass cdi=False"
         raise GpuConstructsError(
             f"{name} must be a strategy that starts with 'cdi-' while {on} (the default), got {given!r}{then(off)}, or "
-            f"remove {name}. Later releases of the operator reject it"
+            f"remove {name}. Later releases of the GPU Operator reject this strategy"
         )
 
 
 def _check_arguments(seen: _Seen, platform: Platform) -> None:
-    """Raise unless the arguments that the user sets for the device plugin work on the platform.
+    """Raise an error unless the Helm value ``devicePlugin.args`` of the user works on the platform.
 
-    They replace the ``/bin/sh -c`` script of the operator (NVIDIA/gpu-operator:assets/state-device-plugin).
+    These arguments replace the script that the operator runs with ``/bin/sh -c`` in the container of the device plugin
+    (NVIDIA/gpu-operator:assets/state-device-plugin).
     """
     arguments = [str(one) for one in seen.get(_ARGS) or ()]
     if arguments and arguments[0].startswith("-"):
         raise GpuConstructsError(
-            f"values.{_ARGS} must start with a shell command, got {arguments[0]!r}: the operator runs it with '/bin/sh "
-            f"-c' in place of its own script. Set flags as variables in values.{_ENV}, such as {_STRATEGY}"
+            f"values.{_ARGS} must start with a shell command, got {arguments[0]!r}: the GPU Operator runs the "
+            f"arguments with '/bin/sh -c' instead of its own script. Set flags as variables in values.{_ENV}, such as "
+            f"{_STRATEGY}"
         )
     for given in _FLAG.findall(" ".join(arguments)):
         _check_strategy(seen, platform, f"--device-list-strategy in values.{_ARGS}", given)
@@ -281,9 +285,9 @@ def _check_directory(seen: _Seen, platform: Platform, staged: str | None) -> Non
 
 
 def _check_runtime(seen: _Seen, platform: Platform) -> None:
-    """Raise unless the name of the RuntimeClass, which is also the name of its handler, works on the platform.
+    """Raise an error unless containerd on the platform has a handler with the name of the operator's RuntimeClass.
 
-    Source: controllers/object_controls.go getRuntimeClassName.
+    The operator uses this name for the handler too. Source: controllers/object_controls.go getRuntimeClassName.
     """
     if platform.brings_driver and seen.get(_RUNTIME) not in (None, "", platform.runtime_class):
         raise GpuConstructsError(
@@ -306,9 +310,10 @@ def _check_default_config(seen: _Seen) -> None:
 
 
 def _check_labelling_worker(seen: _Seen) -> None:
-    """Raise unless the worker of Node Feature Discovery tolerates all taints that the operator's own pods tolerate.
+    """Raise an error if the worker of Node Feature Discovery lacks a toleration that the user sets for the operands.
 
-    The operator labels only nodes that the worker labels.
+    The operands are the pods of the operator, with the tolerations in ``daemonsets.tolerations``. The operator runs
+    them only on GPU nodes that the worker labels. The function ignores tolerations that operands have by default.
 
     Source: controllers/state_manager.go hasGPULabels.
     """
@@ -316,16 +321,13 @@ def _check_labelling_worker(seen: _Seen) -> None:
     if missing:
         raise GpuConstructsError(
             f"values.{_WORKER} must contain all tolerations of {seen.keyword(_OPERANDS) or _OPERANDS}, got no "
-            f"{missing[0]!r}. Add it, or pass tolerations=[...], which sets both. Otherwise, a node with that taint "
-            "silently gets no GPU label and no pod of the operator"
+            f"{missing[0]!r}. Add this toleration, or pass tolerations=[...], which sets both lists. Otherwise, a node "
+            "with that taint silently gets no GPU label and no pod of the operator"
         )
 
 
 def _default_tolerations() -> Sequence[Mapping[str, Any]]:
-    """Return the default tolerations of the operands in the chart.
-
-    If the user sets the same tolerations, they have no further effect.
-    """
+    """Return the default value of ``daemonsets.tolerations``, the tolerations of the pods that the operator creates."""
     tolerations: Sequence[Mapping[str, Any]] = _table()["defaults"]["daemonsets"]["tolerations"]
     return tolerations
 

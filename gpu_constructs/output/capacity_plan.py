@@ -1,4 +1,4 @@
-"""`CapacityPlan`: a check at synth whether the cluster has room for the GPU demand of an app."""
+"""`CapacityPlan`: a check at synth whether the GPU nodes of a cluster can run all pods of an app."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ _PLANNED = "_gpu_capacity_plan"
 
 
 class CapacityPlan(GpuConstruct):
-    """A plan that compares the GPU demand of an app with its cluster. Synth fails if the demand does not fit.
+    """A check at synth whether the GPU nodes of a cluster can run all pods of an app.
 
-    The plan compares the GPU requests of all objects of the app, including objects of other libraries, with an
-    inventory of GPU nodes. It considers the slots that nodes advertise with sharing and MIG, node selectors, affinities
-    and taints. It also counts the extra pods during updates, all replicas of a workload, and the parallel trials of an
-    experiment. If the pods of a workload can never run, the synth fails. The error states the reason for each node and
-    a solution.
+    The capacity plan compares the GPU requests of all objects of the app, including objects of other libraries, with an
+    inventory of GPU nodes. It considers node selectors, affinities, taints, and the slots that nodes advertise. A slot
+    is one unit of a GPU resource, such as a GPU, a MIG device, or a share of a GPU. The plan also counts the extra pods
+    during updates, all replicas of a workload, and the parallel trials of a Katib experiment. Synth fails if a workload
+    can never run, or if its update would wait forever. The error states the reason for each node and a solution.
 
     Kubernetes counts slots but not GPU memory. The plan adds up the memory that pods state in ``GpuRequest(vram=...)``,
     and reports pods that do not fit together on one GPU.
 
     Emits no Kubernetes object. ``synth`` writes a report as an HTML page, a picture, text and JSON:
-    ``reports/capacity-plan.html``, ``.svg``, ``.txt`` and ``.json``. Their folder is beside the manifests, and
-    ``kubectl apply -f`` does not read it. ``app.synth()`` of cdk8s also fails, but writes no report. If a synth fails,
-    it changes no file of dist/, so the report is that of an earlier synth. The attribute ``plan`` contains the new
-    result.
+    ``reports/capacity-plan.html``, ``.svg``, ``.txt`` and ``.json``. ``kubectl apply -f`` does not read the folder
+    ``reports``. A failed synth writes no report and keeps the report files of an earlier synth. The attribute ``plan``
+    then contains the new result. ``app.synth()`` of cdk8s makes the same check, but never writes a report.
 
     Attributes:
         inventory: The GPU nodes.
-        provides: Effects of the construct on the cluster, such as node labels. A plan has no effects.
+        provides: Effects of the construct on the cluster, such as node labels. A ``CapacityPlan`` has no effects.
     """
 
     @short_errors
@@ -66,18 +65,18 @@ class CapacityPlan(GpuConstruct):
         other_manifests: Iterable[Mapping[str, Any] | None] = (),
         title: str | None = None,
     ) -> None:
-        """Add the plan to an app.
+        """Add the capacity plan to an app.
 
         Args:
-            app: The App, which describes one cluster.
-            inventory: GPU nodes of the cluster. Rules that count GPUs use it too, unless ``GpuRules.enforce`` specifies
-                another inventory.
+            app: The cdk8s App, whose objects are for one cluster.
+            inventory: GPU nodes of the cluster. ``GpuRules`` uses these nodes too, unless the user passes
+                ``inventory`` to ``GpuRules.enforce``.
             id: Construct ID.
             vram: Severity of two problems: pods can exceed the memory of a GPU, or pods on a shared GPU state no memory
                 budget. With ``warn``, synth prints a warning. This is the default, because budgets are estimates. With
                 ``error``, synth fails. With ``off``, only the report shows the problem.
-            waiting: Severity if the cluster cannot run all pods at the same time, so that some stay Pending; ``warn``
-                by default. Use ``off`` if jobs can wait.
+            waiting: Severity if some pods must wait (Pending) until pods of Jobs end; ``warn`` by default. Use ``off``
+                if the pods can wait.
             power: Severity if the GPUs of a rack can draw more than ``GpuInventory(rack_watts=...)`` at their power
                 limits; ``warn`` by default.
             unchecked: Severity if the pods fit only under a condition that the plan cannot check; ``warn`` by default.
@@ -86,14 +85,14 @@ class CapacityPlan(GpuConstruct):
                 the report states the conditions, in its verdict "fits, if ...".
             other_manifests: Objects of the cluster that the app does not create, as plain data. For example, pass the
                 result of ``yaml.safe_load_all`` for the output of ``helm template``, or ``[json.loads(text)]`` for the
-                output of ``kubectl get deployments -A -o json``. The plan counts the GPUs of these objects. It counts
-                an object only once if the app creates it too. Problems with their updates are only warnings, because
-                the app cannot change these objects.
+                output of ``kubectl get deployments -A -o json``. The plan counts the GPUs of these objects. If the app
+                creates one of them too, the plan counts the object once. A problem with an update of these objects is
+                only a warning, because the app cannot change them.
             title: Title of the report. None (the default) uses the name of the folder in ``App(outdir=...)``.
 
         Raises:
-            GpuConstructsError: If ``app`` is not an App or already has a plan, the inventory is missing, or a severity
-                is unknown. At synth: if the nodes have no room for the demand.
+            GpuConstructsError: If ``app`` is not an App or already has a capacity plan, the inventory is missing, or a
+                severity is unknown. At synth: if the pods do not fit the nodes.
         """
         fields.refuse_first(
             (
@@ -145,10 +144,10 @@ class CapacityPlan(GpuConstruct):
 
     @property
     def plan(self) -> Plan:
-        """The result of the plan as plain data, available after a synth.
+        """The result of the capacity plan, available after a synth.
 
         Raises:
-            GpuConstructsError: If the program has not rendered the app yet.
+            GpuConstructsError: If neither ``synth(app)`` nor ``app.synth_yaml()`` has rendered the app yet.
         """
         if self._plan is None:
             raise GpuConstructsError(
@@ -191,7 +190,7 @@ class CapacityPlan(GpuConstruct):
         return Finding(subject, wrapped("\n  ".join(map(_shown, lines))), is_warning=is_warning)
 
     def side_files(self) -> list[SideFile]:
-        """Return a list of the files of the report: HTML page, JSON, SVG picture and text."""
+        """Return the report files of the capacity plan: HTML page, JSON, SVG picture and text."""
         forms = {
             ".html": self.plan.to_html,
             ".json": self.plan.to_json,

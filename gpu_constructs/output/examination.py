@@ -27,11 +27,11 @@ class Examined(NamedTuple):
     """The result of all checks of an app: its objects, the problems and the warnings.
 
     Attributes:
-        app: The app.
+        app: The cdk8s App.
         constructs: All constructs of the app, in tree order.
         rendered: Rendered objects of the app; None if a problem prevented the rendering.
-        problems: Texts of the problems.
-        warnings: Texts of the warnings.
+        problems: Messages of the problems, each with a construct path.
+        warnings: Messages of the warnings, each with a construct path.
     """
 
     app: App

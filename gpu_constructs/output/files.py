@@ -1,4 +1,4 @@
-"""Functions that write the rendered files and remove outdated ones. They never change files of other programs."""
+"""Functions that write output files and remove outdated ones. They never change files that another script wrote."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ METADATA_FILE = "construct-metadata.json"
 """Name of the file for ``App(record_construct_metadata=True)``."""
 
 DEFAULT_PROGRAM = "app.py"
-"""Name of the program in messages if the first line of a file contains none."""
+"""Name of the script in messages if the first line of an output file contains no name."""
 
 _NAMED = 3
 """Largest number of files that a message lists."""
 
 
 class _Call(NamedTuple):
-    """The record of one call of ``synth`` in this process: its Apps, and the files that it wrote."""
+    """The record of one call of ``synth`` in this process, with the IDs of the Apps and the paths of the files."""
 
     root: Path
     is_single: bool
@@ -43,7 +43,7 @@ class PartlyWritten(Exception):
 
     Attributes:
         reason: Description of the first failure.
-        details: Lines that list which files synth replaced or removed, and which it did not. Empty if it changed no
+        details: Lines that list which files synth replaced or removed, and which it did not. Empty if synth changed no
             files.
     """
 
@@ -55,17 +55,17 @@ class PartlyWritten(Exception):
 
 @dataclass
 class OutputFiles:
-    """The files that one call of ``synth`` writes.
+    """The output files that one call of ``synth`` writes.
 
     Attributes:
-        root: Folder that contains all files.
-        outdirs: Output folders of the Apps (``App(outdir=...)``): ``root`` itself, or folders in it.
-        program: Name of the program that writes the files. Files of another program stay unchanged. If a script writes
-            two Apps to one folder in separate calls, the second App counts as another program, such as ``app.py-2``.
-        apps: Python ``id()`` of each App, by which later calls recognize it. All clusters of a fleet share one ID.
-        removes_beside: Whether the run also removes files below ``root`` that are outside ``outdirs``.
-        clusters: Names of clusters below ``root`` whose files the run does not remove, because the same run writes them
-            through other ``OutputFiles``.
+        root: Folder that contains all output files.
+        outdirs: Output folders of the Apps (``App(outdir=...)``): ``root`` itself, or folders in ``root``.
+        program: Name of the script that writes the files. Files of another script stay unchanged. If separate calls
+            in one script write two Apps to one folder, the name for the second App has a suffix, such as ``app.py-2``.
+        apps: IDs by which later calls recognize the Apps: Python ``id()`` of each App, or one number for a whole fleet.
+        removes_beside: Whether this call also removes outdated files below ``root`` that are outside ``outdirs``.
+        clusters: Names of the clusters of a fleet. This object does not remove the files of these clusters, because
+            each cluster has its own ``OutputFiles``. Empty by default.
         texts: Text of each file, by path.
     """
 
@@ -85,15 +85,20 @@ class OutputFiles:
 
     @property
     def is_single(self) -> bool:
-        """Whether the run has only one App, whose output folder is ``root``."""
+        """Whether the call of ``synth`` has only one App, whose output folder is ``root``."""
         return list(self.outdirs) == [self.root]
 
     def folder(self, name: str, outdir: Path) -> Path:
-        """Return the folder for files of an app that are not manifests, such as reports."""
+        """Return the folder for files of an app that are not manifests.
+
+        Args:
+            name: Name of the folder, such as ``reports``.
+            outdir: Output folder of the app.
+        """
         return self.root / name if self.is_single else self.root / name / outdir.name
 
     def problems(self) -> list[str]:
-        """Return a list of reasons why ``synth`` cannot write the files, or would replace files of other programs."""
+        """Return messages that state why ``synth`` cannot write a file, or would replace a file of another script."""
         blocked: dict[Path, str] = {}
         taken: dict[str, list[Path]] = defaultdict(list)
         others = [call for call in self._calls_near() if call.apps.isdisjoint(self.apps)]
@@ -118,7 +123,7 @@ class OutputFiles:
         ]
 
     def warnings(self) -> list[str]:
-        """Return one warning for each other program that has files in the output folders."""
+        """Return one warning for each other script that has files in the output folders."""
         _, others = self._earlier()
         return [
             f"{_listed(paths)}: belongs to {by}, so synth keeps it, and kubectl applies it too. Give one of the two "
@@ -127,10 +132,10 @@ class OutputFiles:
         ]
 
     def write(self) -> Mapping[str, Sequence[Path]]:
-        """Write the files that have changed, and remove files of earlier runs that this run does not write.
+        """Write the output files that have changed, and remove outdated output files of earlier runs.
 
         Returns:
-            Lists of paths by what happened to the files: ``written``, ``unchanged``, ``removed`` or ``taken_over``.
+            Lists of paths, by ``written``, ``unchanged``, ``removed`` and ``taken_over``. See ``StagedFiles.commit``.
 
         Raises:
             PartlyWritten: If the operating system prevents a write or a removal.
@@ -138,7 +143,7 @@ class OutputFiles:
         return self.stage().commit()
 
     def stage(self) -> StagedFiles:
-        """Write the files that have changed under temporary names beside their final names.
+        """Write the output files that have changed to temporary files in their folders. ``commit`` renames these later.
 
         Raises:
             PartlyWritten: If the operating system prevents this. No temporary file remains.
@@ -168,10 +173,10 @@ class OutputFiles:
         os.chmod(staged[path], 0o644)
 
     def _earlier(self) -> tuple[list[Path], dict[str, list[Path]]]:
-        """Return the files of earlier runs that this run does not write.
+        """Return the output files of earlier runs that this run does not write.
 
-        The result is a pair: the list of the files of this program, and a dict with the files of each other program by
-        its name.
+        The result is a pair: the list of the files of this script, and a dict from the name of each other script to its
+        files.
         """
         own: list[Path] = []
         others: dict[str, list[Path]] = defaultdict(list)
@@ -204,10 +209,10 @@ class OutputFiles:
             yield from ((path, True) for path in self._beside(sides) if self._cluster_of(path) not in self.clusters)
 
     def _beside(self, sides: Sequence[tuple[str, str]]) -> Iterator[Path]:
-        """Yield the files below ``root`` that a run can have written for a cluster, even for one that no longer exists.
+        """Yield all output files below ``root``, including files for clusters that no longer have an App.
 
         Args:
-            sides: For files that are not manifests: pairs of the folder and an ending of filenames.
+            sides: Folders of files that are not manifests, each with a file ending, such as ``("reports", ".html")``.
         """
         beside = [f"{folder}/{depth}*{ending}" for folder, ending in sides for depth in ("", "*/")]
         for pattern in (*beside, f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
@@ -226,8 +231,8 @@ class OutputFiles:
     def _calls_near(self) -> list[_Call]:
         """Return the earlier calls of ``synth`` in this process that share output folders with this call.
 
-        One of the two calls could then remove files of the other. The result is empty if the process is not a script,
-        for example a test or a notebook. Such a process can write the same App several times in different states.
+        Such calls could remove files of each other. The result is empty in a test or a notebook, which can write the
+        same App several times.
         """
         if running_script() is None:
             return []
@@ -236,15 +241,15 @@ class OutputFiles:
 
 @dataclass
 class StagedFiles:
-    """The files of one call of ``synth`` before they replace the files of an earlier call.
+    """The changed output files of one call of ``synth``, under temporary names. ``commit`` renames them.
 
     Attributes:
-        root: Folder that contains all files.
-        stale: Files of an earlier run, which ``commit`` removes.
+        root: Folder that contains all output files.
+        stale: Output files of an earlier run that ``commit`` removes, because the app no longer writes them.
         taken_over: Files that ``commit`` replaces, although this library did not write them.
-        unchanged: Files that already have their new text.
-        call: Record of the call, for later calls in the same process.
-        temporary: Path of each temporary file, by its final path.
+        unchanged: Output files that already have their new text.
+        call: Record of the call of ``synth``, for later calls in the same process.
+        temporary: Path of each temporary file, by final path of the file.
     """
 
     root: Path
@@ -255,11 +260,11 @@ class StagedFiles:
     temporary: dict[Path, str] = field(default_factory=dict)
 
     def commit(self) -> Mapping[str, Sequence[Path]]:
-        """Rename the temporary files to their final names, and remove the outdated files.
+        """Rename the temporary files to their final names, and remove the outdated output files.
 
         Returns:
-            Paths of the files, by what happened to them: ``written``, ``unchanged``, ``removed`` or ``taken_over``.
-            ``taken_over`` files are files that this run replaced, although this library had not written them.
+            Lists of paths by what happened to the files: ``written``, ``unchanged``, ``removed`` and ``taken_over``.
+            ``taken_over`` are the files in ``written`` that replaced a file which this library did not write.
 
         Raises:
             PartlyWritten: If the operating system prevents a write or a removal.
@@ -295,10 +300,10 @@ class StagedFiles:
         }
 
     def discard(self, changed: Iterable[Path] = ()) -> None:
-        """Remove the temporary files, and all folders that are then empty.
+        """Remove the temporary files. Also remove empty folders of temporary and outdated files.
 
         Args:
-            changed: Paths of further files whose folders to remove if they are empty; none by default.
+            changed: Further files. The method also removes their folders if these are empty. No files by default.
         """
         with suppress(OSError):
             folders = {path.parent for path in (*self.temporary, *changed, *self.stale)}
@@ -317,18 +322,18 @@ def _outcome_in_words(outcome: Mapping[str, Sequence[Path]]) -> list[str]:
 
 
 def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
-    """Check whether the run ``one`` of ``synth`` searches the folders of the run ``other`` for files to remove.
+    """Check whether a call of ``synth`` (``one``) looks for files to remove in folders of another call (``other``).
 
-    A run with several clusters searches all folders below its root.
+    A call for several clusters searches all folders below its root.
     """
     return one.root == other.root or (not one.is_single and other.root.is_relative_to(one.root))
 
 
 def running_program() -> str:
-    """Return the name of the running program, which the first line of generated files contains.
+    """Return the name of the running script, which the first line of each output file contains.
 
-    The name is the path of the script, relative to the folder that contains ``.git`` or, if none does, to the working
-    directory. The name is empty for ``app.py``, and if the process runs no script.
+    The name is the path of the script, relative to the repository (the folder with ``.git``). Outside a repository,
+    the path is relative to the working directory. The name is empty for ``app.py``, and if the process runs no script.
     """
     script = running_script()
     if script is None:
@@ -339,7 +344,7 @@ def running_program() -> str:
 
 
 def program_name(name: str) -> str:
-    """Return a program name without characters that are not valid in YAML comments, HTML or JSON."""
+    """Return the name of a script without characters that are not valid in YAML comments, HTML or JSON."""
     plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._/-") else "_" for letter in name)
     while "--" in plain:
         plain = plain.replace("--", "-")
@@ -364,7 +369,7 @@ def _if_gone(program: str) -> str:
 
 
 def _author(path: Path) -> str | None:
-    """Return the name of the program that generated a file, as its first line states. Return None for other files."""
+    """Return the name of the script that generated a file, from its first line. Return None for any other file."""
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             return author(path.name, lines.readline())
@@ -382,7 +387,7 @@ def _holds(path: Path, text: str) -> bool:
 def _link(path: Path, root: Path) -> Path | None:
     """Return the first symbolic link in the path from a root folder to a file. Return None if the path has no link.
 
-    ``synth`` never writes or removes a file through a symbolic link, because another program can own the target.
+    ``synth`` never writes or removes a file through a symbolic link, because other software can own the target.
     """
     folders = path.parents[: len(path.relative_to(root).parts) - 1]
     return next((part for part in (*reversed(folders), path) if part.is_symlink()), None)

@@ -1,4 +1,4 @@
-"""Functions that choose the file in ``dist/`` for each object of an app."""
+"""Functions that choose the manifest file in ``dist/`` for each object of an app."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ HEADER = side_files.first_line(SUFFIX)
 
 
 def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> list[str]:
-    """Add the files of a rendered app to ``output``.
+    """Add the manifest files, values files, machine configurations and reports of an app to ``output``.
 
-    Return a list with the first problem that prevents this, as text. The list is empty if there is no problem.
+    Return a list that contains the first problem as text, or an empty list if there is no problem.
 
     Args:
         checked: Result of the checks of the app.
-        rendered: Objects of the app.
-        output: Collection of the files to write.
+        rendered: Rendered objects of the app.
+        output: Output files that ``synth`` writes later.
     """
     given_outdir = Path(checked.app.outdir)
     outdir = given_outdir.resolve()
@@ -61,10 +61,11 @@ def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> lis
 
 
 def _sorted_into_files(rendered: Rendered) -> dict[str, list[dict[str, Any]]]:
-    """Return the objects of each file, by the path of the file in the output folder of the app.
+    """Return the objects of each manifest file, by the path of the file in the output folder of the app.
 
     Raises:
-        GpuConstructsError: If a chart has the name of a file for objects of all charts, such as ``00-namespaces``.
+        GpuConstructsError: If a cdk8s chart has the name of a file for objects of all charts, such as
+            ``00-namespaces``.
     """
     files: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for chart, own in rendered.charts:

@@ -20,21 +20,27 @@ _RESOLVERS = 3
 """Number of resolvers (functions of cdk8s that convert values) that an App has by default."""
 
 _PASSING = "gpu-constructs-validation"
-"""ID of a temporary chart, which synth removes before it writes."""
+"""ID of a temporary cdk8s chart, which synth removes before it writes the output files."""
 
 _ERROR_NAMES = regex(r"\b[A-Za-z]*Error: ")
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """All objects of an app as plain data in one list, with the positions of the objects of each chart in the list."""
+    """All objects of an app as plain data.
+
+    Attributes:
+        manifests: Objects of all cdk8s charts in one list.
+        charts: Pairs: a cdk8s chart, and the indices of its objects in ``manifests``.
+        paths: Construct paths of objects, by chart and then by API version, kind and name. ``path_of`` fills it.
+    """
 
     manifests: list[dict[str, Any]]
     charts: list[tuple[Chart, range]]
     paths: dict[Chart, dict[tuple[str, str, str], list[str]]] = field(default_factory=dict)
 
     def path_of(self, index: int) -> str:
-        """Return the construct path of the object with a given index.
+        """Return the construct path of the object at an index of ``manifests``, such as ``web/ollama``.
 
         The lookup is slow, so only error messages use it.
         """
@@ -46,9 +52,9 @@ class Rendered:
         return path.removesuffix("/Default").removesuffix("/Resource")
 
     def _paths(self, chart: Chart) -> dict[tuple[str, str, str], list[str]]:
-        """Return the construct paths of the objects of a chart, by API version, kind and name.
+        """Return the construct paths of the objects of a cdk8s chart, by API version, kind and name.
 
-        One mistake often affects many objects, so the first call stores the paths of all objects.
+        The first call stores the paths of all objects of the chart, because one error often concerns many objects.
         """
         if chart not in self.paths:
             paths = self.paths[chart] = defaultdict(list)
@@ -69,11 +75,17 @@ def render(
     *,
     asks_cdk8s: bool,
 ) -> Rendered:
-    """Return the objects of all charts as plain data.
+    """Return the objects of all cdk8s charts as plain data.
 
-    cdk8s runs in JavaScript, and the transfer of manifests to and from it is slow. So this function renders a chart
-    itself, in the order of cdk8s, if the chart contains only ``Manifest`` objects. Before that, cdk8s renders all other
-    charts, which also validates the whole app and determines the order of the objects.
+    The transfer of manifests to and from cdk8s, which runs in JavaScript, is slow. So this function itself renders each
+    chart that contains only ``Manifest`` objects. cdk8s renders the remaining charts, and validates the whole app.
+
+    Args:
+        charts: cdk8s charts of the app, in the order of the result.
+        constructs: All constructs of the app, in tree order.
+        order: Objects of each chart in the order of cdk8s. For a chart that is not a key, the function gets the order
+            from cdk8s.
+        asks_cdk8s: Whether cdk8s can change the metadata of objects. If True, the function calls cdk8s for each object.
     """
     held: dict[Chart, list[ApiObject]] = {}
     latest: list[ApiObject] = []  # An object that cdk8s refused, because it has no chart, can precede all charts.
@@ -98,7 +110,7 @@ def render(
 def _validate(app: Construct) -> None:
     """Make cdk8s validate the app.
 
-    cdk8s validates an app only when it renders a chart, so this function adds and renders an empty chart.
+    cdk8s validates an app only when cdk8s renders a chart, so this function adds, renders and removes an empty chart.
     """
     chart = Chart(app, _PASSING)
     try:
@@ -110,10 +122,10 @@ def _validate(app: Construct) -> None:
 def order_without_dependencies(
     tree: Node, constructs: Sequence[IConstruct]
 ) -> Mapping[Chart, list[ApiObject | Chart]] | None:
-    """Return a dict from each chart to a list of the chart and its objects, in the order in which cdk8s emits them.
+    """Return the objects of each cdk8s chart in the order of cdk8s, by chart. Each list also contains the chart itself.
 
-    Return None if dependencies or nested charts can change the order. The function gets the dependency graph of the app
-    once, instead of once for each chart.
+    Return None if dependencies or nested charts can change the order. The result is the argument ``order`` of
+    ``render``, which is slower without it.
 
     Args:
         tree: Root node of the app.
@@ -136,12 +148,12 @@ def order_without_dependencies(
 
 
 def _objects(chart: Chart, below: Sequence[ApiObject | Chart] | None, *, asks_cdk8s: bool) -> list[dict[str, Any]]:
-    """Return the objects of a chart as plain data. If the chart has only objects of this library, do not call cdk8s.
+    """Return the objects of a cdk8s chart as plain data, without cdk8s if all objects are ``Manifest`` objects.
 
     Args:
-        chart: Chart.
-        below: Objects of the chart, in their order.
-        asks_cdk8s: Whether cdk8s may change metadata of the objects, so that the function must call it.
+        chart: cdk8s chart.
+        below: The chart and its objects, in the order of cdk8s. None: the function gets the order from cdk8s.
+        asks_cdk8s: Whether cdk8s can change the metadata of objects, so that the function must call cdk8s.
     """
     if below is None:
         below = [made for made in DependencyGraph(chart.node).topology() if isinstance(made, ApiObject | Chart)]
@@ -155,15 +167,15 @@ def _objects(chart: Chart, below: Sequence[ApiObject | Chart] | None, *, asks_cd
 
 
 def changes_metadata(app: App) -> bool:
-    """Check whether the app or the environment makes cdk8s change the metadata of objects."""
+    """Check whether a resolver of the app, or the environment variable CDK8S_DISABLE_SORT, affects the rendering."""
     return len(app.resolvers) != _RESOLVERS or bool(os.environ.get("CDK8S_DISABLE_SORT"))
 
 
 def unwrapped(error: RuntimeError) -> list[str]:
     """Return the messages of an error of cdk8s during rendering, without the texts that jsii adds.
 
-    If cdk8s called Python code and this code raised an exception, raise that exception again, because its traceback is
-    the most useful one.
+    The cause can be an exception in Python code that cdk8s called. If the exception is a ``GpuConstructsError``, the
+    result is its message. The function raises any other exception again, because its traceback shows the cause.
     """
     if not isinstance(error.__cause__, JavaScriptError):
         raise error

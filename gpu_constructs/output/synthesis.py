@@ -1,6 +1,6 @@
-"""The functions ``synth`` and ``synthesize``, which check all objects of an app and write its files.
+"""The functions ``synth`` and ``synthesize``, which check all objects of an app and write its output files.
 
-If a check finds a problem, they report all problems and write nothing.
+If a check finds a problem, both functions report all problems and write nothing.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class SynthesisReport:
     """The result of ``synthesize``. Its ``str`` is the line that ``synth`` prints.
 
     Attributes:
-        folder: Folder of the output, as the user specifies it.
-        written: Files that are new or changed.
-        unchanged: Files whose content did not change.
-        removed: Files of an earlier run that ``synth`` removed, because no construct emits them now.
-        taken_over: Those files in ``written`` that replaced a file which this library did not write.
-        warnings: Warnings of this run, including those of constructs.
+        folder: Folder of the output files for messages, such as ``dist/``.
+        written: Output files that are new or changed.
+        unchanged: Output files whose content did not change.
+        removed: Output files of an earlier run that ``synth`` removed, because the app no longer writes them.
+        taken_over: Files in ``written`` that replaced a file which this library did not write.
+        warnings: Messages of all warnings: from the checks, and from constructs of the app.
     """
 
     folder: str
@@ -76,45 +76,49 @@ def _counted(count: int, noun: str) -> str:
 
 @short_errors
 def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | None = None) -> None:
-    """Write the manifests of all apps, one app for each cluster. Call it at the end of ``app.py``.
+    """Write the manifests of all apps, one app for each cluster. Call ``synth`` at the end of ``app.py``.
 
     Each app goes to its own ``outdir``:
 
     - ``00-namespaces.k8s.yaml``: all Namespaces.
     - ``01-crds.k8s.yaml``: all custom resource definitions.
     - ``02-classes.k8s.yaml``: RuntimeClasses, PriorityClasses and other cluster-scoped classes.
-    - ``needs-crds/``: objects of kinds that Kubernetes does not define. Apply this folder second.
+    - ``needs-crds/``: objects of kinds that Kubernetes does not define.
     - one file for each chart: all other objects.
     - ``helm-values/`` and ``machine-config/``: Helm values and machine configuration. With several apps, these folders
       are beside the output folders of the apps.
 
-    ``kubectl apply -f`` reads the files of a folder in this order.
+    ``kubectl apply -f`` reads the files of a folder by name, so it creates Namespaces first. Apply ``needs-crds/``
+    after the folder that contains it.
 
-    The first line of each file states that a program generated it. It also names this program, unless the program is
-    ``app.py``. ``synth`` removes files that this program wrote earlier but does not write now. It never removes files
-    without that line. Files of another program, or of another App of this program, stay, and a warning names them. If
-    ``synth`` would have to replace such a file, it reports an error. ``synth`` never writes or removes a file through a
-    symbolic link.
+    The first line of each output file states that this library generated the file. The line also contains the name of
+    the script that called ``synth``, unless this is ``app.py``. ``synth`` removes files that the same script wrote
+    earlier but does not write now. It never removes files without that line. Files of another script stay, and a
+    warning names them. If an output file would replace a file of another script, ``synth`` reports an error. If a
+    script calls ``synth`` several times with different Apps, each App counts as a separate script. ``synth`` never
+    writes or removes a file through a symbolic link.
 
     One line on stderr summarizes the result. If there is a problem, ``synth`` prints every problem of every app with
     its construct path, does not change dist/, and exits with status 1.
 
     Args:
         apps: The apps. Several apps must have output folders with the same parent (``App(outdir="dist/homelab")``,
-            ``"dist/fleet"``). In this parent folder, ``synth`` also removes files that this program generated for a
+            ``"dist/fleet"``). In this parent folder, ``synth`` also removes files that the same script generated for a
             cluster that is no longer among ``apps``.
         strict: Whether warnings are errors. The environment variable ``GPU_CONSTRUCTS_STRICT=1`` has the same effect.
             Warnings that a filter of Python's ``warnings`` module ignores do not count.
         quiet: Whether to omit the line that summarizes the result.
-        program: Name of the program for the first lines. By default, it is the path of the script in its repository.
-            For ``app.py``, a test, or a notebook, the name is empty. Set it if two programs of the same name write to
-            one folder.
+        program: Name of the script for the first line of each output file. By default, it is the path of the script in
+            its repository. For ``app.py``, a test, or a notebook, the name is empty. Set it if two scripts of the same
+            name write to one folder.
     """
     print_result(lambda: synthesize(*apps, strict=strict, program=program), quiet=quiet)
 
 
 def print_result(run: Callable[[], SynthesisReport], *, quiet: bool) -> None:
-    """Call a function that synthesizes, and print its report. If it finds problems, print them and exit with status 1.
+    """Call a function such as ``synthesize``, and print its report to stderr.
+
+    If the function raises ``SynthesisError``, print the problems instead, and exit with status 1.
 
     Args:
         run: Function that returns the report, or raises ``SynthesisError``.
@@ -137,7 +141,7 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
     Args:
         apps: The apps, as for ``synth``.
         strict: Whether warnings are errors, as for ``synth``.
-        program: Name of the program, as for ``synth``.
+        program: Name of the script, as for ``synth``.
 
     Raises:
         SynthesisError: If there is a problem. The error lists all problems.
@@ -170,9 +174,11 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
 
 
 def rendered_into(app: App, output: OutputFiles) -> tuple[Sequence[str], Sequence[str]]:
-    """Render and check an app, and add its files to ``output``.
+    """Render and check an app, and add its files to ``output``. Return a pair: problems and warnings, as messages.
 
-    Return (problems, warnings), each as a list of texts.
+    Args:
+        app: The cdk8s App.
+        output: Output files that ``synth`` writes later.
     """
     mark_rendered(app)
     with collected_rarely():
@@ -184,7 +190,7 @@ def rendered_into(app: App, output: OutputFiles) -> tuple[Sequence[str], Sequenc
 
 
 def check_before_cdk8s(app: App) -> None:
-    """Run the checks of ``synth`` before ``app.synth()`` of cdk8s writes files.
+    """Run the checks of ``synth`` on an app before ``app.synth()`` of cdk8s writes its manifest files.
 
     Raises:
         RenderingError: If a check finds a problem. The error lists all problems.
@@ -200,10 +206,10 @@ def check_before_cdk8s(app: App) -> None:
 
 
 def is_strict(strict: bool) -> bool:
-    """Check whether warnings are errors, because of the argument or of the environment variable.
+    """Check whether warnings are errors, because of ``strict`` or the environment variable ``GPU_CONSTRUCTS_STRICT``.
 
     Raises:
-        SynthesisError: The argument or the variable has an invalid value.
+        SynthesisError: The argument or the environment variable has an invalid value.
     """
     if not isinstance(strict, bool):
         raise SynthesisError([f"strict must be True or False, got {strict!r}"], outcome="")
@@ -214,7 +220,7 @@ def is_strict(strict: bool) -> bool:
 
 
 def _warnings_of_constructs(apps: Sequence[App]) -> list[str]:
-    """Return the warnings that constructs of the apps issued, and warnings of code outside of any app.
+    """Return the warnings that constructs of the apps issued, and those that the library issued outside of any app.
 
     The result omits warnings that a filter of Python's module ``warnings`` ignores.
     """
@@ -225,12 +231,10 @@ def _warnings_of_constructs(apps: Sequence[App]) -> list[str]:
 def _heeded(of_constructs: Sequence[str], warnings: Sequence[str]) -> list[str]:
     """Return the warnings that count as errors in strict mode.
 
-    These are all warnings in ``of_constructs``. From ``warnings``, they are those that no filter of Python's module
-    ``warnings`` ignores.
-
     Args:
-        of_constructs: Warnings that constructs issued.
-        warnings: Warnings of the checks.
+        of_constructs: Warnings that constructs issued. The result contains all these warnings.
+        warnings: Warnings of the checks. The result omits each of these warnings that a filter of Python's module
+            ``warnings`` ignores.
     """
     return [*of_constructs, *(warning for warning in warnings if not is_ignored(warning))]
 
@@ -244,11 +248,11 @@ _OUTDIR_VARIABLE = "CDK8S_OUTDIR"
 
 
 def output_files(apps: Sequence[object], program: str | None) -> OutputFiles:
-    """Return the object that writes the files of the apps.
+    """Return an empty ``OutputFiles`` for some apps.
 
     Args:
         apps: The apps, as the user passes them to ``synth``.
-        program: Name of the program for the first lines of the files. None: the name of the running program.
+        program: Name of the script for the first line of each file. None: the name of the running script.
 
     Raises:
         SynthesisError: An argument is invalid. The error contains only the first such problem.

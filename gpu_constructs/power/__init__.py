@@ -1,1 +1,1 @@
-"""Power limits of GPUs."""
+"""`PowerLimit`, a DaemonSet that sets power limits on GPUs, and its options."""

@@ -1,7 +1,4 @@
-"""Comparison of requested power limits with the watts that known GPU boards allow.
-
-A request is a power limit with the GPUs that it applies to.
-"""
+"""Comparison of the requested power limits of a `PowerLimit` with the watts that GPU boards allow."""
 
 from __future__ import annotations
 
@@ -17,16 +14,18 @@ if TYPE_CHECKING:
 
 
 def check_boards(requests: Sequence[PowerRequest], names: Sequence[str], *, out_of_range: OutOfRange) -> list[str]:
-    """Return warnings about power limits that a board does not allow, or that are above its default limit.
+    """Return warnings about requested power limits that a board does not allow, or that are above its default limit.
 
-    The function compares a limit by name, or a limit for all other GPUs, with each board that it selects. If a limit
-    selects a GPU by UUID, PCI bus ID or index, the board of this GPU is unknown. Such a limit causes a warning only if
-    no board allows it.
+    The function compares each limit with the boards that the limit selects. If a limit selects a GPU by UUID, PCI bus
+    ID or index, the board of this GPU is unknown. Such a limit causes a warning only if no board in ``names`` allows
+    it.
 
     Args:
-        requests: Power limits, in order of precedence.
-        names: Names of all boards, as ``nvidia-smi`` prints them. The library ignores a board that it does not know.
-        out_of_range: Treatment of a limit that a board does not allow: ``clamp`` or ``refuse``.
+        requests: Requested power limits, in order of precedence.
+        names: Names of the boards in the cluster, as ``nvidia-smi`` prints them. If a board is not in the catalog of
+            the library, the function does not check its limits. It returns a warning if the name is probably wrong.
+        out_of_range: Treatment of a limit that a board does not allow. ``clamp`` causes a warning, and ``refuse``
+            causes an error.
 
     Raises:
         GpuConstructsError: If a board does not allow a limit and ``out_of_range`` is ``refuse``.
@@ -74,15 +73,15 @@ def _without_a_board(request: PowerRequest, boards: Mapping[str, GpuModel | None
 def _reached(
     request: PowerRequest, requests: Sequence[PowerRequest], boards: Mapping[str, GpuModel | None]
 ) -> Sequence[GpuModel]:
-    """Return the known boards to which a power limit can apply.
+    """Return the boards of the catalog to which a requested power limit can apply.
 
-    A limit by UUID, PCI bus ID or index can apply to any board, because such an ID does not name a board.
-    For such a limit, the result contains all boards. If the library does not know each of them, the result is empty.
+    A limit by UUID, PCI bus ID or index can apply to any board, because such an ID does not name a board. For such a
+    limit, the result contains all boards, or no board if one of them is not in the catalog.
 
     Args:
-        request: Power limit to check.
-        requests: All power limits, in order of precedence.
-        boards: Data of each board by name. None for a board that the library does not know.
+        request: Requested power limit to check.
+        requests: All requested power limits, in order of precedence.
+        boards: Data of each board by board name. The value is None for a board that is not in the catalog.
     """
     if request.is_for_one:
         known = [board for board in boards.values() if board is not None]
@@ -116,7 +115,14 @@ def _is_above_default(request: PowerRequest, model: GpuModel) -> bool:
 
 
 def _winner(name: str, requests: Sequence[PowerRequest]) -> PowerRequest | None:
-    """Return the power limit that takes precedence on a board with the given name. Return None if no limit applies."""
+    """Return the requested power limit that applies to a board. Return None if no limit applies.
+
+    The function ignores limits by UUID, PCI bus ID or index.
+
+    Args:
+        name: Name of the board, as ``nvidia-smi`` prints it.
+        requests: All requested power limits, in order of precedence.
+    """
     return next(
         (w for w in requests if w.target is None or (w.target == "name" and fnmatchcase(name, w.pattern))),
         None,
@@ -124,9 +130,10 @@ def _winner(name: str, requests: Sequence[PowerRequest]) -> PowerRequest | None:
 
 
 def _nearest(request: PowerRequest, model: GpuModel) -> int | None:
-    """Return the allowed number of watts that is nearest to a requested limit that a board does not allow.
+    """Return the nearest number of watts that a board allows, if the board does not allow the requested limit.
 
-    Return None if the board allows the limit, or if the limit in watts is unknown.
+    Return None if the board allows the limit. Also return None if the request is a share of the board's default limit,
+    and the catalog does not contain this default.
     """
     watts = request.watts_of(model.default_watts)
     if watts is None:

@@ -38,7 +38,20 @@ def power_limit(
     settings: AgentSettings,
     textfile_directory: str | None,
 ) -> dict[str, dict[str, Any]]:
-    """Return the ConfigMap with the script that sets power limits, and the DaemonSet that runs it, by construct ID."""
+    """Return the manifests of a `PowerLimit`: the ConfigMap with the script, and the DaemonSet that runs the script.
+
+    Args:
+        pods: Options and defaults of the pods.
+        name: Name of the ConfigMap and the DaemonSet.
+        namespace: Namespace of the ConfigMap and the DaemonSet.
+        instance: Value of the label ``app.kubernetes.io/instance``.
+        requests: Requested power limits, in order of precedence.
+        settings: Settings of the script.
+        textfile_directory: Directory on the nodes for the metrics file. If None, the script writes no metrics.
+
+    Returns:
+        The ConfigMap with the key ``script``, and the DaemonSet with the key ``Default``. The keys are construct IDs.
+    """
     script = shell_script("gpu_constructs.power", "power_limit.sh")
     selector = selector_labels(name=NAME, instance=instance, component="power-limit")
     metadata = {"name": name, "namespace": namespace, "labels": object_labels(selector)}
@@ -83,7 +96,7 @@ def _limits(requests: Sequence[PowerRequest]) -> dict[str, str]:
 
 
 def _volumes(name: str, textfile_directory: str | None) -> _Volumes:
-    """Return the volumes of the pods by name, each as a pair of the volume source and the volume mount."""
+    """Return the volumes of the pods by volume name. Each value is a pair of the volume source and the volume mount."""
     volumes: _Volumes = {
         "script": (
             {"configMap": {"name": name, "defaultMode": SCRIPT_MODE}},

@@ -27,7 +27,11 @@ _FORMS: Mapping[Target, tuple[re.Pattern[str], str]] = {
         "'name:' and a name or a pattern with *, ? and [...], without leading or trailing blanks",
     ),
 }
-"""Properties that select GPUs, from the most to the least specific. A limit by an earlier property takes precedence."""
+"""Properties by which a key of ``limits`` selects GPUs, from the most to the least specific property.
+
+If several keys select a GPU, the earlier property in this mapping takes precedence. Each value is a pattern for the
+text after the colon of the key, and its description for messages.
+"""
 
 _PERCENT = regex(r"([0-9]{1,4})%\Z", re.ASCII)
 _HIGHEST_PERCENT = 200
@@ -43,10 +47,11 @@ class PowerRequest:
 
     Attributes:
         target: Property that selects the GPUs: ``uuid``, ``pci``, ``index`` or ``name``. None selects all GPUs that no
-            other request selects.
-        pattern: Value of the property. For ``name``, it is a shell pattern. Empty if ``target`` is None.
+            other request of the ``PowerLimit`` selects.
+        pattern: Value of the property, for example ``0`` for ``index``. For ``name``, it is a shell pattern such as
+            ``*RTX 3090``. Empty if ``target`` is None.
         watts: Limit in watts. None if the limit is not in watts.
-        percent: Limit as a percentage of the board's default. None if the limit is not a percentage.
+        percent: Limit as a percentage of the board's default limit. None if the limit is not a percentage.
     """
 
     target: Target | None = None
@@ -56,14 +61,14 @@ class PowerRequest:
 
     @property
     def limit(self) -> str:
-        """The limit as the script of the pods reads it: ``300``, ``80%`` or ``default``."""
+        """The limit as text for the script of the pods, for example ``300`` (watts), ``80%`` or ``default``."""
         if self.percent is not None:
             return f"{self.percent}%"
         return "default" if self.watts is None else str(self.watts)
 
     @property
     def in_words(self) -> str:
-        """The limit as messages show it: ``300 W``, ``80%`` or ``default``."""
+        """The limit as text for messages, for example ``300 W``, ``80%`` or ``default``."""
         return self.limit if self.watts is None else f"{self.watts} W"
 
     @property
@@ -79,15 +84,15 @@ class PowerRequest:
     def to_rule(self) -> str:
         """Return the text for this request in the environment variables of the script.
 
-        If ``target`` is None, the text is the value of POWER_LIMIT, such as ``300``. Otherwise, it is one line of
+        If ``target`` is None, the text is the value of POWER_LIMIT, such as ``300``. Otherwise, the text is one line of
         POWER_LIMITS, such as ``index:0=300``.
         """
         return self.limit if self.target is None else f"{self.target}:{self.pattern}={self.limit}"
 
     def watts_of(self, default_watts: int | None) -> int | None:
-        """Return the limit in watts for a board whose default limit is ``default_watts``.
+        """Return the requested limit in watts for a board whose default limit is ``default_watts``.
 
-        Return None if the request depends on the default limit, but the default limit is unknown.
+        Return None if the request depends on the default limit (``80%`` or ``default``) and ``default_watts`` is None.
         """
         if self.percent is None:
             return default_watts if self.watts is None else self.watts
@@ -95,15 +100,18 @@ class PowerRequest:
 
 
 def power_requests(watts: int | str | None, limits: Mapping[str, int | str]) -> tuple[PowerRequest, ...]:
-    """Return all requested power limits in order of precedence. Limits by name keep the order of ``limits``.
+    """Return all requested power limits of a ``PowerLimit`` in order of precedence.
+
+    Limits by UUID come first, then limits by PCI bus ID, index and name, and last ``watts``. Limits by the same
+    property keep the order of ``limits``.
 
     Args:
         watts: Limit of every GPU that ``limits`` does not select. If None, those GPUs keep their limit.
-        limits: Limits by a key that starts with ``uuid:``, ``pci:``, ``index:`` or ``name:``.
+        limits: Limits by a key that selects GPUs. A key starts with ``uuid:``, ``pci:``, ``index:`` or ``name:``.
 
     Raises:
-        GpuConstructsError: If a limit is invalid, a key selects no GPU, two keys select the same GPU, or there is no
-            limit at all.
+        GpuConstructsError: If a limit or a key is invalid, two keys have the same UUID, PCI bus ID, index or name, or
+            ``watts`` and ``limits`` contain no limit.
     """
     if watts is None and not limits:
         raise GpuConstructsError(
@@ -166,7 +174,9 @@ _WAYS_OUT = {"interval_seconds": "Leave it out to check every 1800 seconds"}
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
-    """Settings of the script that checks and sets power limits. The keywords of ``PowerLimit`` explain them.
+    """Settings of the script that checks and sets power limits.
+
+    The keywords of ``PowerLimit`` with the same names explain the settings.
 
     Raises:
         GpuConstructsError: If a duration is out of its range.
@@ -191,6 +201,6 @@ class AgentSettings:
             )
 
     def variables(self) -> dict[str, str]:
-        """Return the settings as environment variables that the script reads."""
+        """Return the settings as environment variables of the script, for example ``INTERVAL_SECONDS``: ``1800``."""
         settings = {one.name.upper(): getattr(self, one.name) for one in dataclasses.fields(self)}
         return {name: str(int(value) if isinstance(value, bool) else value) for name, value in settings.items()}

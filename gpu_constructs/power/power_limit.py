@@ -1,4 +1,4 @@
-"""`PowerLimit`: a DaemonSet that sets the power limit of each GPU and keeps it."""
+"""`PowerLimit`: a DaemonSet that sets the power limit of each GPU, and sets it again if it changed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ class PowerLimit(GpuObject):
     the container. The pod requests no GPU.
 
     Emits a ConfigMap and a DaemonSet with the same name. The container runs as root with the capability SYS_ADMIN,
-    which the driver requires. It is not privileged. It has no token, and no host path except ``textfile_directory``.
+    because the NVIDIA driver requires this capability. The container is not privileged. The pod mounts no
+    ServiceAccount token, and no host path except ``textfile_directory``.
 
     Attributes:
         name: Name of the ConfigMap and the DaemonSet.
         namespace: Namespace of the objects.
-        watts: Limit of the GPUs that ``limits`` does not name, as the user specified it.
+        watts: Limit of the GPUs that no key of ``limits`` selects, as the user specified it.
         requests: All requested limits in order of precedence: by UUID, PCI bus ID, index, name, and then ``watts``.
         interval_seconds: Time between two checks, in seconds.
         retry_seconds: Time from a check that found a problem until the next check, in seconds.
@@ -75,36 +76,40 @@ class PowerLimit(GpuObject):
         Args:
             scope: Chart, or a construct in a chart.
             id: ID of the construct.
-            namespace: Name or object of the namespace. It must allow privileged pods, because of SYS_ADMIN.
-            platform: ``Talos("1.12")`` or ``Kubernetes()``. It determines the runtime class.
+            namespace: Name or object of the namespace. Its Pod Security level must be ``privileged``, because the
+                container needs the capability SYS_ADMIN.
+            platform: Platform of the cluster, for example ``Talos("1.12")`` or ``Kubernetes()``. It determines the
+                runtime class of the pods.
             name: Name of the ConfigMap and the DaemonSet. If some nodes need other limits, create another PowerLimit
-                with another name and another ``node_selector``. The pods of both have the same label
+                with another name and another ``node_selector``. The pods of both DaemonSets have the same label
                 ``app.kubernetes.io/name``.
-            watts: Limit of each GPU: whole watts, a share of the board's default such as ``"80%"``, or ``"default"``.
-                The default is 300, at which an RTX 3090 (350 W) runs stably. If None, GPUs that ``limits`` does not
-                name keep their limit.
-            limits: Limits of some GPUs, by a key that selects them: ``uuid:GPU-...``, ``pci:0000:01:00.0``,
+            watts: Limit of each GPU that no key of ``limits`` selects: whole watts, a share of the board's default
+                limit such as ``"80%"``, or ``"default"``. The default value is 300, at which an RTX 3090 (350 W) runs
+                stably. If None, these GPUs keep their limit.
+            limits: Limits of some GPUs, by a key that selects the GPUs: ``uuid:GPU-...``, ``pci:0000:01:00.0``,
                 ``index:0``, or ``name:*RTX 3090`` with a shell pattern for the name that ``nvidia-smi`` prints. If
-                several keys match a GPU, the kind of key that comes first in this list wins. If two names match, the
-                first one wins.
+                several keys match a GPU, the order of precedence is UUID, PCI bus ID, index and name. If two ``name:``
+                keys match, the first of the two in ``limits`` takes precedence.
             interval_seconds: Time between two checks, in seconds. At least 10; 1800 by default.
-            retry_seconds: Time from a check that found a problem until the next check, in seconds. 15 by default, and
-                never more than ``interval_seconds``.
-            start_timeout_seconds: Time in seconds for which ``nvidia-smi`` may show no GPU. After it, the container
-                exits, and Kubernetes restarts it. 300 by default. It applies at the start and later.
+            retry_seconds: Time from a check that found a problem until the next check, in seconds. 15 by default. If
+                ``interval_seconds`` is less, the pods use ``interval_seconds``.
+            start_timeout_seconds: Time in seconds for which ``nvidia-smi`` may show no GPU, at the start of the
+                container or later. After this time, the container exits, and the kubelet restarts it. 300 by default.
             command_timeout_seconds: Time limit of each call of ``nvidia-smi``, in seconds. 20 by default. The script
                 treats a call that takes longer like a call that shows no GPU.
             out_of_range: Treatment of a limit that a board does not allow. ``clamp``, the default, sets the nearest
-                limit that the board allows. ``refuse`` reports an error.
-            gpu_models: Names of the boards in the cluster, as ``nvidia-smi`` prints them. The library checks that these
-                boards allow the limits. The pods ignore this list, because the driver tells them the allowed limits.
-            persistence_mode: Whether the driver stays loaded while no program uses the GPU, so that the limit stays.
-                True by default.
+                limit that the board allows. With ``refuse``, the pods log an error and do not change the limit of the
+                GPU.
+            gpu_models: Names of the boards in the cluster, as ``nvidia-smi`` prints them. The constructor checks that
+                these boards allow the limits. The pods do not use these names, because they read the allowed limits
+                from the NVIDIA driver.
+            persistence_mode: Whether the pods turn on the persistence mode of the NVIDIA driver. The driver then stays
+                loaded while no process uses the GPU, so that the GPU keeps its limit. True by default.
             restore_on_exit: Whether a pod restores the default limit of each board when it stops. False by default,
                 because otherwise every update of the DaemonSet would raise the limits for a moment.
-            textfile_directory: Directory on the nodes whose ``*.prom`` files node_exporter reads. The pods write
-                ``<name>.prom`` to it, with the requested and the actual limits. None, the default: no file and no host
-                path.
+            textfile_directory: Directory on the nodes whose ``*.prom`` files node_exporter reads. The pods write the
+                requested and the actual limits to the file ``<name>.prom`` in this directory. None, the default: the
+                pods write no metrics and mount no host path.
             pods: Options of the pods. For this construct:
 
                 - ``image`` must contain glibc, a POSIX shell and ``timeout``, because ``nvidia-smi`` does not run on
@@ -169,10 +174,10 @@ class PowerLimit(GpuObject):
 
 
 def _by_board(requests: Sequence[PowerRequest]) -> dict[str, str]:
-    """Return a dict from patterns of board names to the requested limits, such as ``*RTX 3090`` to ``300``.
+    """Return the requested limits by shell pattern of board names, for example ``{"*RTX 3090": "300"}``.
 
-    The pattern ``*`` stands for the boards that no other limit selects. The result omits limits of single GPUs, because
-    the IDs of GPUs are unknown before the pods run.
+    The value of the pattern ``*`` is ``watts``. The result omits limits by UUID, PCI bus ID or index, because the
+    library does not know which boards these limits select.
     """
     return {request.pattern or "*": request.limit for request in requests if request.target in (None, "name")}
 

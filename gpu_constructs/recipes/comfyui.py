@@ -1,4 +1,4 @@
-"""`ComfyUI`: a server that makes images and videos from graphs of processing steps."""
+"""`ComfyUI`: a server that generates images and videos with graphs of processing steps."""
 
 from __future__ import annotations
 
@@ -42,22 +42,23 @@ _SAFE_IN_A_SHELL = regex(r"[-A-Za-z0-9_./:=,@%+]+\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class ComfyUILayout(fields.Options):
-    """Facts about an image of ComfyUI: the paths of its folders, and how it receives command-line flags.
+    """The folders of a container image of ComfyUI, and the method by which the image gets command-line flags.
 
     Attributes:
         base_directory: Path of the folder with ``models``, ``input``, ``output`` and ``custom_nodes``.
-        data: Mount path of the disk. It must contain all files that must survive a restart.
-        flags_variable: Name of an environment variable. The entrypoint of the image appends the words of its value to
-            the flags of ComfyUI. None: the flags are the arguments of the container.
+        data: Mount path of the disk that ``ComfyUI`` creates. All files that must survive a restart must be below this
+            path.
+        flags_variable: Name of an environment variable. The entrypoint of the image appends the words in this variable
+            to the flags of ComfyUI. None: the recipe passes the flags as arguments of the container.
         command: Command that replaces the entrypoint, such as ``["python", "main.py"]``. Empty: the entrypoint of the
             image.
-        listens: Whether the image makes ComfyUI listen on port 8188 of all addresses. If False, the recipe sets a flag
-            for it, because by default ComfyUI listens on 127.0.0.1, which Services and probes cannot reach.
+        listens: Whether ComfyUI in the image listens on port 8188 of all addresses. If False, the recipe sets flags for
+            this, because by default ComfyUI listens on 127.0.0.1, which Services and probes cannot reach.
         fills_base_directory: Whether the image copies ComfyUI and its folders to ``base_directory`` at the first start.
-            The image must then be able to write there, so read-only mounts in that folder are errors.
+            The recipe then rejects read-only mounts in this folder, because the image must be able to write to it.
 
     Raises:
-        GpuConstructsError: A path is not absolute, or a name is not valid for a variable.
+        GpuConstructsError: If a path is not absolute, or ``flags_variable`` is not a valid name.
     """
 
     base_directory: str
@@ -84,33 +85,33 @@ LAYOUTS: Mapping[str, ComfyUILayout] = {
         fills_base_directory=True,
     )
 }
-"""Layouts that the library knows, by repository of the image.
+"""Layouts of known container images of ComfyUI, by repository of the image.
 
 Source: YanWenKun/ComfyUI-Docker:cu130-slim-v2/runner-scripts/entrypoint.sh, July 2026
 """
 
 
 class ComfyUI(HttpServer):
-    """A ComfyUI server with a disk.
+    """A ComfyUI server with a disk, which generates images and videos.
 
     Emits a Deployment of one pod with the strategy ``Recreate``, a Service and a PersistentVolumeClaim. There is always
     exactly one replica: each process has its own queue in memory, so clients would not find their results on another
     replica.
 
     ComfyUI has no official image, so ``image`` has no default. The library knows the layout of
-    ``docker.io/yanwk/comfyui-boot``. Any other image needs a ``layout``. The known image runs as root and copies
-    ComfyUI to ``/root`` at the first start. The root file system of its container is therefore writable, and the
-    namespace needs the Pod Security level ``baseline``. The container still drops all capabilities. If your image runs
-    as another user, set ``run_as_user``. The pods then satisfy ``restricted``.
+    ``docker.io/yanwk/comfyui-boot``. Any other image needs a ``layout``. The image ``yanwk/comfyui-boot`` runs as root
+    and copies ComfyUI to ``/root`` at the first start. The root file system of its container is therefore writable, and
+    the namespace needs the Pod Security level ``baseline``. The container still drops all capabilities. If your image
+    does not run as root, set ``run_as_user``. The pods then satisfy the level ``restricted``.
 
     ComfyUI has no login and runs the code of each custom node. Do not expose the Service outside of the cluster.
 
     **A memory budget** (``gpus=GpuRequest(vram=...)``) becomes the flag ``--reserve-vram`` if the library knows the
     memory of the board. The value of the flag is the memory that the budget leaves to other pods, in GiB, rounded up to
     a tenth. For example, an RTX 5070 Ti has 16303 MiB. With ``vram="12Gi"`` (12288 MiB), 4015 MiB remain, so the value
-    is 4.0. ComfyUI subtracts this value from the free memory, unloads models, and computes the rest from main memory. A
-    pod that exceeds its budget becomes slower and does not fail. If another pod already uses memory of the board,
-    ComfyUI uses less than its budget.
+    is 4.0. ComfyUI subtracts this value from the free memory of the GPU, and uses the rest. If the models need more
+    than the rest, ComfyUI moves a part of them to main memory. The pod then becomes slower, but does not fail. If
+    another pod already uses memory of the board, ComfyUI uses less than its budget.
 
     Attributes:
         layout: Layout of the image.
@@ -146,39 +147,41 @@ class ComfyUI(HttpServer):
             scope: Chart, or a construct in a chart.
             id: ID of the construct. It is also the name of the objects, unless you set ``name``.
             image: Image of ComfyUI, such as ``docker.io/yanwk/comfyui-boot:cu130-slim-v2`` (``cu126-slim`` for older
-                drivers). The tags of that image move. Append a digest (``@sha256:...``) to pin it.
+                NVIDIA drivers). The content behind the tags of this image changes. To pin the content, append a digest
+                (``@sha256:...``).
             layout: Paths and flags of the image. None: the layout that the library knows for the repository.
-            vram_mode: Memory strategy of ComfyUI. ``gpu-only`` keeps everything on the GPU, and ``highvram`` only the
-                models. ``lowvram`` and ``novram`` keep less on the GPU. None: ComfyUI decides.
-            reserve_vram: Memory of the GPU that ComfyUI leaves to other programs, in GiB. None: the memory of the GPU
-                that exceeds the budget. If there is no budget, 0.4, the default of ComfyUI.
-            args: Further flags of ComfyUI, such as ``--disable-xformers``.
-            models: Volume for the models. None: a folder of the disk. If the layout has ``fills_base_directory``, as
-                for the known image, the user of the image must be able to write to the volume. If the models belong to
-                another user, mount them one folder deeper, such as
-                ``volumes={"/root/ComfyUI/models/checkpoints/shared": ...}``. ComfyUI searches that folder too.
+            vram_mode: Memory strategy of ComfyUI. ``gpu-only`` stores all data on the GPU, and ``highvram`` only the
+                models. ``lowvram`` and ``novram`` store less data on the GPU. None: the default of ComfyUI.
+            reserve_vram: Memory of the GPU that ComfyUI leaves to other processes, in GiB. None: the memory of the GPU
+                that exceeds the memory budget. Without a budget, 0.4, the default of ComfyUI.
+            args: Flags of ComfyUI to add, such as ``--disable-xformers``.
+            models: Volume for the models. None: a folder of the disk. If the layout has
+                ``fills_base_directory``, as for ``yanwk/comfyui-boot``, this volume must be writable. Use the
+                option ``volumes`` for a read-only volume, and mount it deeper in the folder of the models. For example,
+                ComfyUI also searches ``/root/ComfyUI/models/checkpoints/shared``.
             custom_nodes: Volume for custom nodes. None: a folder of the disk.
             input: Volume for uploads. None: a folder of the disk.
             output: Volume for results. None: a folder of the disk.
             storage: Size of the disk, as a quantity.
             storage_class_name: Name of the StorageClass of the disk. None: the default of the cluster.
-            startup_seconds: Time that the server may need before its first answer, in seconds. The first start includes
-                copies and downloads.
-            gpu_memory: Memory of one whole GPU, as a quantity that ``nvidia-smi`` shows. The recipe needs it only for a
-                budget. None: the memory of ``request.products``, if the library knows each of these boards.
+            startup_seconds: Time that the server may need to start, in seconds. At the first start, the image can copy
+                and download files.
+            gpu_memory: Memory of one whole GPU, as ``nvidia-smi`` shows it, such as ``16303Mi``. The recipe needs this
+                value only for a memory budget (``vram``). None: the memory of the largest board in
+                ``GpuRequest(products=...)``, if the library knows each of these boards.
             run_as_user: User ID of the processes and group ID of the disk. None: the user of the image.
             options: Options of ``GpuWorkload``. For this recipe:
 
                 - ``gpus`` can be a ``GpuRequest``, whose ``vram`` is the memory budget. ComfyUI computes on one GPU.
                 - ``env`` must not contain ``layout.flags_variable``.
-                - ``volumes`` with the path ``layout.data`` replaces the disk.
+                - A volume at the path ``layout.data`` in ``volumes`` replaces the disk.
                 - ``resources`` by default request 2 CPUs and 8Gi, with a memory limit of 32Gi. Models that do not fit
                   on the GPU stay in main memory.
 
         Raises:
-            GpuConstructsError: The library does not know the layout of the image, the user mounts a volume read-only
-                although the image copies files to it, ``args`` contains a flag that has its own keyword or that the
-                recipe sets, the entrypoint would split an argument, or ``GpuWorkload`` rejects an option.
+            GpuConstructsError: If the library does not know the layout of the image, or if the user mounts a volume
+                read-only although the image copies files to it. Also raised if ``args`` contains a flag that a keyword
+                or the recipe sets, the entrypoint would split an argument, or ``GpuWorkload`` rejects an option.
         """
         fields.image("image", image)
         where = layout_of(image, layout)
@@ -225,12 +228,14 @@ class ComfyUI(HttpServer):
 
 
 def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
-    """Return the layout of an image of ComfyUI: the paths of its folders, and how it receives command-line flags.
+    """Return the layout of an image of ComfyUI.
 
-    If the user specifies none, return the layout that the library knows for the repository of the image.
+    Args:
+        image: Image of ComfyUI.
+        given: Layout that the user sets. If None, the function returns the layout in ``LAYOUTS`` for the repository.
 
     Raises:
-        GpuConstructsError: The user specifies no layout, and the library does not know one.
+        GpuConstructsError: The user sets no layout, and ``LAYOUTS`` does not contain the repository.
     """
     if given is not None:
         return given
@@ -244,7 +249,12 @@ def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
 
 
 def _require_writable(layout: ComfyUILayout, mounted: Mapping[str, object]) -> None:
-    """Raise an error if the user mounts a volume read-only at a path to which the image copies files."""
+    """Raise an error for a read-only volume at a path to which the image copies files.
+
+    Args:
+        layout: Layout of the image.
+        mounted: Volumes by mount path.
+    """
     base = PurePosixPath(layout.base_directory)
     for path, volume in mounted.items():
         where = PurePosixPath(path)
@@ -268,16 +278,16 @@ def flags_of(
     budget: VramBudget | None,
     args: Sequence[str],
 ) -> list[str]:
-    """Return the command-line flags of ComfyUI for the keywords of the recipe and the pod's memory budget.
+    """Return the command-line flags of ComfyUI for the keywords of the recipe.
+
+    ``budget`` is the memory budget of the pod, and ``ComfyUI`` describes the other arguments.
 
     Raises:
         GpuConstructsError: A number is out of range, or ``args`` contains a flag that has its own keyword or that the
             recipe sets.
     """
     if reserve_vram is not None and not (isfinite(reserve_vram) and 0 <= reserve_vram < 1024):
-        raise GpuConstructsError(
-            f"reserve_vram must be in GiB, at least 0 and below the memory of a GPU, got {reserve_vram!r}"
-        )
+        raise GpuConstructsError(f"reserve_vram must be from 0 to the memory of a GPU, in GiB, got {reserve_vram!r}")
     if reserve_vram is None and budget is not None and budget.rest_mib is not None:
         reserve_vram = -(-10 * budget.rest_mib // 1024) / 10
     credentials.refuse_in_arguments("args", args)

@@ -1,4 +1,4 @@
-"""`CudaSmokeTest`: a test of GPUs that shows how many GPU slots a cluster advertises."""
+"""`CudaSmokeTest`: a Job that tests GPUs and shows how many GPU slots a cluster advertises."""
 
 from __future__ import annotations
 
@@ -24,25 +24,27 @@ _TIME_TO_START = 600
 
 
 class CudaSmokeTest(GpuWorkload):
-    """A Job whose pods compute on a GPU and then keep it for a while, so that you can count the GPU slots of a cluster.
+    """A Job whose pods test a GPU and then keep it for a while, so that you can count the GPU slots of a cluster.
 
-    A slot is one unit of the resource that the device plugin advertises: a GPU, or one of the ``replicas`` of a shared
-    GPU. It can also be a MIG device, or a GPU that a claim allocates. With ``gpus=2``, each pod uses two slots.
+    A slot is one unit of the extended resource that nodes advertise: a GPU, one of the ``replicas`` of a shared GPU, or
+    a MIG device. With claims, a slot is a GPU that a claim allocates. By default, each pod uses one slot. With
+    ``gpus=2``, each pod uses two slots, so ``slots`` is then the number of pairs.
 
-    Emits one Job of ``slots + beyond`` indexed pods that all start at once. Each pod logs its GPU (``nvidia-smi -L``),
-    adds two vectors on it, and logs ``Test PASSED``. It then keeps its slot for ``hold_seconds``. If ``slots`` slots
-    are free, that many pods run at once. The other pods, ``beyond`` in number, stay Pending until a pod ends. Then they
-    run too, and the Job completes. If more pods run at once, the cluster advertises more slots than you expect. If
-    fewer run, another pod uses a slot, or a node does not share its GPUs.
+    Emits one Job that creates ``slots + beyond`` indexed pods at once. Each pod logs its GPU (``nvidia-smi -L``), adds
+    two vectors on the GPU, logs ``Test PASSED``, and keeps its slot for ``hold_seconds``. If exactly ``slots`` slots
+    are free, ``slots`` pods run at once, and ``beyond`` pods stay Pending until other pods of the Job end. If more
+    than ``slots`` pods run at once, the cluster advertises more slots than you expect. If fewer pods run at once, a pod
+    of another workload uses a slot, or a node does not share its GPUs.
 
     One failed pod fails the Job (``backoffLimit: 0``), because a retry would hide the failure. The Job has no
-    ``podFailurePolicy``. If a drain deletes a pod, the result is therefore unknown; start the test again.
+    ``podFailurePolicy``. If a drain deletes a pod, the result of the Job is therefore meaningless; start the test
+    again.
 
     The pods satisfy the Pod Security level ``restricted``.
 
     Attributes:
         slots: Number of pods that must run at once.
-        beyond: Number of further pods, which must wait for a slot.
+        beyond: Number of additional pods, which must wait for a slot.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:tests; NVIDIA/k8s-device-plugin@v0.20.0:README.md
@@ -72,29 +74,31 @@ class CudaSmokeTest(GpuWorkload):
             scope: Chart, or a construct in a chart.
             id: ID of the construct.
             slots: Number of pods that must run at once.
-            beyond: Number of further pods, which must wait for a slot. They show that the cluster advertises no more
-                slots.
-            hold_seconds: Time that a pod keeps its slot after it computes, in seconds. The pods of one node start
-                together, so 60 is enough. Increase it if nodes pull the image at different speeds.
-            disable_require: Whether the container starts even if the driver is too old for the CUDA release of the
-                image (``NVIDIA_DISABLE_REQUIRE``). The result of the computation then shows whether the driver works.
+            beyond: Number of additional pods, which must wait for a slot. If they wait, the cluster has no more free
+                slots than you expect.
+            hold_seconds: Time for which a pod keeps its slot after the test of the GPU, in seconds. The pods of one
+                node start together, so 60 is enough. Increase the time if nodes pull the image at different speeds.
+            disable_require: Whether the container starts even if the NVIDIA driver is too old for the CUDA release of
+                the image (``NVIDIA_DISABLE_REQUIRE``). The test then shows whether the driver works anyway.
             image: Image with a shell and ``/cuda-samples/vectorAdd``.
             run_as_user: User ID of the processes.
             active_deadline_seconds: Time after which the Job fails, in seconds. None: ten minutes for the start, plus
-                ``hold_seconds`` for each group of pods that runs at once.
+                ``hold_seconds`` for each group of ``slots`` pods, one after the other.
             ttl_seconds_after_finished: Time after which Kubernetes deletes the finished Job, in seconds. None: never.
                 GitOps tools would create a deleted Job again and repeat the test.
             options: Options of ``GpuWorkload``. For this test:
 
-                - ``gpus`` is the number of slots of each pod. ``GpuRequest(mig_profile=...)`` counts MIG devices.
-                - ``node_selector`` with the label ``kubernetes.io/hostname`` counts the slots of one node.
+                - ``gpus`` is the number of slots that each pod uses. To count MIG devices, pass
+                  ``GpuRequest(mig_profile=...)``.
+                - ``node_selector`` can select one node by its label ``kubernetes.io/hostname``, to count the slots of
+                  this node.
                 - ``name`` is ``gpu-test`` by default.
                 - ``resources`` by default request 100m CPU and 256Mi, with a memory limit of 1Gi.
                 - ``priority_class_name`` must not be a class that evicts other pods.
 
         Raises:
-            GpuConstructsError: A number is below its minimum, the deadline is before the last pods can end, or the
-                request uses a shared claim, which has no slots.
+            GpuConstructsError: If a number is below its minimum, if ``active_deadline_seconds`` is too short for all
+                pods, or if ``gpus`` uses a ``resource_claim``, which has no slots.
         """
         fields.whole_number("slots", slots, minimum=1)
         fields.whole_number("beyond", beyond, minimum=0)
@@ -140,7 +144,7 @@ class CudaSmokeTest(GpuWorkload):
 
 
 def command(hold_seconds: int) -> str:
-    """Return the shell command that each pod runs. The pod keeps its GPU for ``hold_seconds`` after the test."""
+    """Return the shell command of each pod, which tests the GPU and then sleeps for ``hold_seconds`` seconds."""
     # Only the vector addition decides the result. nvidia-smi needs the driver capability utility, which an image can
     # lack.
     return f"nvidia-smi -L; /cuda-samples/vectorAdd && sleep {hold_seconds}"

@@ -1,4 +1,4 @@
-"""Parts that several recipes use: a server with a Service, default options, and memory budgets."""
+"""`HttpServer`, the base class of recipes with a Service, and functions for default options and memory budgets."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MORE_THAN_ANY = 1024 * 1024 * _MEBIBYTE
 
 
 class HttpServer(GpuWorkload):
-    """A workload that serves HTTP, with a Service and a port named ``http``.
+    """Base class of recipes that serve HTTP, with a Service whose port has the name ``http``.
 
     Attributes:
         service: Service of the pods.
-        url: URL of the server for other pods of the cluster.
+        url: URL of the Service for other pods of the cluster.
     """
 
     _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012
@@ -46,16 +46,13 @@ def with_defaults(
     env: Mapping[str, object] | None = None,
     volumes: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """Return the user's options of ``GpuWorkload``, completed with the defaults of a recipe.
-
-    In ``env`` and ``volumes``, an entry of the user replaces the default entry with the same key. In all other options,
-    the value of the user replaces the default.
+    """Return the user's options of ``GpuWorkload``, with the defaults of a recipe for missing values.
 
     Args:
         options: Options of the user.
-        resources: Default requests and limits.
-        env: Default environment variables.
-        volumes: Default volumes by mount path.
+        resources: Default requests and limits. If the user sets ``resources``, they replace the whole default.
+        env: Default environment variables. A variable of the user replaces the default with the same name.
+        volumes: Default volumes by mount path. A volume of the user replaces the default with the same path.
     """
     given = options.get("resources")
     return {
@@ -67,18 +64,23 @@ def with_defaults(
 
 
 def refuse_variables(options: WorkloadOptions, reserved: Mapping[str, str]) -> None:
-    """Raise an error if the user sets an environment variable in ``env`` that the recipe sets itself."""
+    """Raise an error if the user sets an environment variable in ``env`` that the recipe sets itself.
+
+    Args:
+        options: Options of the user.
+        reserved: Names of the variables that the recipe sets, each with the reason for the error message.
+    """
     for name, why in reserved.items():
         refuse_if(name in (options.get("env") or {}), f"env[{name!r}]", f"be absent, because the recipe sets it: {why}")
 
 
 def is_image_of(image: str, repository: str) -> bool:
-    """Check whether an image is of a repository, such as ``jellyfin/jellyfin``, in any registry."""
+    """Check whether an image comes from a repository such as ``jellyfin/jellyfin``, in any registry."""
     return ("/" + re.sub(r"(:[^:/]*)?(@.*)?\Z", "", image)).endswith(f"/{repository}")
 
 
 def startup_probe(path: str, seconds: int) -> Probe:
-    """Return a startup probe that lets a server start for the given number of seconds before its first answer."""
+    """Return a startup probe that allows a server the given number of seconds to start."""
     fields.whole_number("startup_seconds", seconds, minimum=1)
     return Probe.http_get(path, port="http", failure_threshold=ceil(seconds / 10))
 
@@ -86,13 +88,13 @@ def startup_probe(path: str, seconds: int) -> Probe:
 def refuse_flags(
     words: Sequence[str], *, keyword_of: Mapping[str, str], fixed: Mapping[str, str], underscores: bool = False
 ) -> None:
-    """Raise an error if arguments of the user contain a flag that the recipe sets itself or has a keyword for.
+    """Raise an error if arguments of the user contain a flag that the recipe sets, or that has its own keyword.
 
     Args:
         words: Command-line arguments of the user.
-        keyword_of: Keyword of the recipe for each flag that has one.
-        fixed: Flags that the recipe sets, each with the reason.
-        underscores: Whether the program also accepts flags with underscores in place of dashes.
+        keyword_of: Flags that a keyword of the recipe sets, each with the name of the keyword.
+        fixed: Flags that the recipe always sets itself, each with the reason for the error message.
+        underscores: Whether the server also accepts flags with underscores in place of dashes.
     """
     for index, word in enumerate(words):
         flag = word.partition("=")[0]
@@ -110,9 +112,9 @@ class VramBudget:
     """The memory budget of a pod on a GPU, with the total memory of the GPU.
 
     Attributes:
-        vram: Budget as the user writes it, such as ``8Gi``.
+        vram: Budget as the user specifies it, such as ``8Gi``.
         budget_mib: Budget in MiB, rounded down.
-        total_mib: Total memory of the GPU in MiB, as ``nvidia-smi`` shows it. None if the library does not know it.
+        total_mib: Total memory of the GPU in MiB, as ``nvidia-smi`` shows it. None if the total memory is unknown.
     """
 
     vram: str
@@ -121,14 +123,14 @@ class VramBudget:
 
     @property
     def rest_mib(self) -> int | None:
-        """Memory of the GPU that exceeds the budget, in MiB. Other pods can use it. None if the total is unknown."""
+        """Memory of the GPU that the budget leaves to other pods, in MiB. None if the total memory is unknown."""
         return None if self.total_mib is None else self.total_mib - self.budget_mib
 
     @property
     def hundredths(self) -> int | None:
         """Memory budget as a percentage of the total memory of the GPU, rounded down to a whole number.
 
-        None if the total is unknown.
+        None if the total memory is unknown.
         """
         return None if self.total_mib is None else 100 * self.budget_mib // self.total_mib
 
@@ -137,13 +139,11 @@ def vram_budget(gpus: object, gpu_memory: str | None) -> VramBudget | None:
     """Return the memory budget of a GPU request. Return None if the request sets no ``vram``.
 
     Args:
-        gpus: Value of the option ``gpus``.
-        gpu_memory: Memory of one whole GPU, as a quantity. None: the memory of the largest board in
-            ``request.products``, or of its MIG device. The library must know all these boards. On a smaller board, the
-            workload then uses less than its budget.
+        gpus: Value of the option ``gpus``: a number or a ``GpuRequest``.
+        gpu_memory: Memory of one whole GPU, as a quantity. None: the memory of the boards in ``GpuRequest.products``.
 
     Raises:
-        GpuConstructsError: An amount is not valid, the budget is above the memory of the GPU, or the user sets
+        GpuConstructsError: An amount is invalid, the budget is above the memory of the GPU, or the user sets
             ``gpu_memory`` but no budget.
     """
     request = gpus if isinstance(gpus, GpuRequest) else GpuRequest()
@@ -152,7 +152,7 @@ def vram_budget(gpus: object, gpu_memory: str | None) -> VramBudget | None:
         if request.vram is None:
             raise GpuConstructsError(
                 f"gpu_memory must be absent without request.vram, got {gpu_memory!r}. Pass "
-                "gpus=GpuRequest(vram=...) too, or remove it"
+                "gpus=GpuRequest(vram=...) too, or remove gpu_memory"
             )
     if request.vram is None:
         return None
@@ -174,9 +174,10 @@ def _check_gpu_memory(given: str) -> None:
 
 
 def memory_of_products(request: GpuRequest) -> int | None:
-    """Return the memory of the largest requested board, or of its MIG device, in MiB.
+    """Return the memory of the largest board in ``request.products``, in MiB.
 
-    Return None if the library does not know the memory of a requested board.
+    For a request with a MIG profile, return the memory of the MIG device. Return None if one of these boards is not in
+    the catalog of the library.
     """
     models = [known_board(product) for product in request.products]
     if request.mig_size is not None:
@@ -188,7 +189,13 @@ def memory_of_products(request: GpuRequest) -> int | None:
 
 
 def is_shared(profile: GpuProfile | None, gpus: object = None) -> bool:
-    """Check whether several pods can use one GPU, because the profile or the option ``gpus`` shares the GPU."""
+    """Check whether several pods can use the same GPU.
+
+    Args:
+        profile: GPU profile of the workload. Pods share GPUs if its ``sharing`` applies to the requested resource.
+        gpus: Value of the option ``gpus``. Pods also share GPUs if this is a ``GpuRequest`` with a ``resource_claim``,
+            or with a ``resource`` that ends in ``.shared``.
+    """
     if isinstance(gpus, GpuRequest) and (gpus.resource_claim is not None or (gpus.resource or "").endswith(".shared")):
         return True
     if profile is None or profile.sharing is None or profile.sharing.strategy == "none":

@@ -34,19 +34,19 @@ _MOST_FAILED = 3
 
 
 class KatibExperiment(TrainingObject):
-    """A Katib experiment (``kubeflow.org/v1beta1``).
+    """A Katib experiment (``kubeflow.org/v1beta1``) that runs trainings on GPUs with different parameters.
 
-    Its trials are trainings on GPUs, each with other values of the parameters. Emits the Experiment, and the objects
-    that the pods of the trials need: a ConfigMap for the script, PersistentVolumeClaims, and a ResourceClaimTemplate. A
-    trial is a Job or a PyTorchJob, and ``TrainingPod`` describes its pods. ``args``, ``command`` and ``env`` of that
-    pod insert a parameter by ``${trialParameters.<name>}``. The pods never restart. An annotation disables their Istio
-    sidecar, because it would never end.
+    Emits the Experiment, and the objects that the pods of the trials need: a ConfigMap for the script,
+    PersistentVolumeClaims, and a ResourceClaimTemplate. A trial is one training: a Job or a PyTorchJob whose pods have
+    the options of a ``TrainingPod``. In ``args``, ``command`` and ``env`` of the ``TrainingPod``,
+    ``${trialParameters.<name>}`` stands for the value of a parameter. The pods never restart. An annotation disables
+    the Istio sidecar of the pods, because the sidecar would never end.
 
-    Katib adds a container for metrics, the collector, only to pods in a namespace with the label
-    ``katib.kubeflow.org/metrics-collector-injection=enabled`` (``COLLECTOR_INJECTION``). The collector has no security
-    context, so the namespace can enforce at most the Pod Security level ``baseline``. The collector reads lines such as
-    ``loss=0.25`` from the output. A trial fails if it ends before the collector finds its process, so each trial must
-    run for a few seconds.
+    In a pod of each trial, Katib adds a container that reads metrics from the output of the training, as lines such as
+    ``loss=0.25``. For this, the namespace must have the label
+    ``katib.kubeflow.org/metrics-collector-injection=enabled`` (``COLLECTOR_INJECTION``). The added container has no
+    security context, so the namespace can enforce at most the Pod Security level ``baseline``. A trial fails if its
+    process ends before the added container finds this process, so each trial must run for a few seconds.
 
     Attributes:
         name: Name of the Experiment.
@@ -89,40 +89,44 @@ class KatibExperiment(TrainingObject):
         Args:
             scope: Chart, or a construct in a chart.
             id: ID of the construct. It is also the name of the objects, unless you set ``name``.
-            trial: Pod of a trial, such as one with ``args=["--rate=${trialParameters.rate}"]``. Katib 0.19 joins the
-                words of the command with spaces and runs the result with ``sh -c``. A word that the shell would split
-                is therefore an error. Put such a word in the script, or use ``command=["sh", "-c", "..."]``. The text
-                after ``-c`` runs in a second shell, and Katib redirects only the output of its last command.
-            parameters: Parameters that differ between trials, by name. ``trial`` must use each of them.
-            objective_metric_name: Name of the metric to optimize. Trials print it as ``loss=0.25`` on its own line.
-            objective_type: Whether Katib looks for the lowest (``minimize``) or the highest value (``maximize``).
+            trial: Pod of a trial, for example with ``args=["--rate=${trialParameters.rate}"]``. Katib 0.19 joins the
+                words of the command with spaces and runs the result with ``sh -c``. The library therefore rejects a
+                word that the shell would split. Put such a word in a script in the image, or use ``command=["sh", "-c",
+                "..."]``.
+            parameters: Parameters that differ between trials, by name. ``trial`` must use each parameter.
+            objective_metric_name: Name of the metric to optimize. Trials print the metric on its own line, for example
+                ``loss=0.25``.
+            objective_type: Whether the best value of the metric is the lowest (``minimize``) or the highest
+                (``maximize``).
             goal: Value of the metric at which the experiment ends. None: the experiment runs all trials.
-            additional_metric_names: Names of further metrics to collect.
-            algorithm_name: Algorithm that chooses the parameters of the next trial. ``hyperband`` needs ``r_l`` and
+            additional_metric_names: Names of other metrics to collect.
+            algorithm_name: Algorithm that selects the parameters of the next trial. ``hyperband`` needs ``r_l`` and
                 ``resource_name`` in ``algorithm_settings``. ``cmaes`` needs at least two parameters that are ``int`` or
                 ``double``. ``grid`` needs a step for each ``double``.
             algorithm_settings: Settings of the algorithm, by the names in the documentation of Katib.
-            early_stopping: Algorithm that stops trials early. ``medianstop`` stops trials that are worse than the
-                median, which frees their GPUs. None: trials run to their end.
+            early_stopping: Algorithm that stops trials early. ``medianstop`` stops a trial whose metric is worse than
+                the median of the completed trials, which frees its GPUs. None: trials run to their end.
             parallel_trial_count: Number of trials that run at once. The default is 1, not 3 as in Katib, because each
                 trial needs its own GPUs.
             max_trial_count: Number of trials after which the experiment ends.
             max_failed_trial_count: Number of failed trials after which the experiment ends. None: 3, or
                 ``max_trial_count`` if that is less. Katib has no limit by default.
-            resume_policy: What Katib keeps so that you can add trials to an ended experiment. None: ``Never``, the
-                default of Katib, which keeps nothing.
+            resume_policy: With ``LongRunning`` or ``FromVolume``, you can add trials to an ended experiment.
+                ``LongRunning`` keeps the pod of the algorithm, and ``FromVolume`` keeps the state of the algorithm in a
+                volume. None: ``Never``, the default of Katib.
             retain: Whether Katib keeps the Jobs of ended trials, with their logs.
             metrics_collector_spec: Metrics collector, with the fields of the Katib API. None: a collector that reads
                 the output of trials.
             api: Kind of a trial: ``Job``, or ``PyTorchJob`` for several pods.
             num_nodes: Number of pods of each trial.
-            nproc_per_node: Number of processes of each pod. None: one for each GPU. For MIG devices, one in total.
+            nproc_per_node: Number of processes of each pod. None: one process for each GPU. With MIG devices, one
+                process for each pod.
             active_deadline_seconds: Time after which Kubernetes stops a trial, in seconds. None: never.
             options: Options of the Experiment. ``name`` has at most 40 characters, the limit of Katib.
 
         Raises:
-            GpuConstructsError: A value is not allowed, ``trial`` does not use a parameter or uses an unknown one, or a
-                word of the command needs quotes.
+            GpuConstructsError: If a value is not allowed, if ``trial`` lacks a parameter or uses an unknown one, or if
+                a shell would split a word of the command.
         """
         name = name_given(id, options)
         require_name(name, longest=_LONGEST_NAME)
@@ -196,7 +200,7 @@ def _algorithm(
     parameters: Mapping[str, KatibParameter],
     max_trial_count: int,
 ) -> dict[str, Any]:
-    """Return the algorithm with the fields of the Katib API.
+    """Return the field ``spec.algorithm`` of the Experiment.
 
     Raises:
         GpuConstructsError: Katib would reject the algorithm, its settings, or the parameters for it.
@@ -226,7 +230,14 @@ def _algorithm(
 
 
 def _check_placeholders(parameters: Mapping[str, KatibParameter], container: Any, script: str | None) -> None:
-    """Raise an error unless the trial uses each parameter, and each ``${trialParameters.…}`` names a parameter."""
+    """Raise an error if the trial does not use a parameter of the experiment, or uses an unknown parameter.
+
+    Args:
+        parameters: Parameters of the experiment by name.
+        container: Container of the trial, as in a manifest.
+        script: Script of the trial. It must not contain ``${trialParameters...}``, because Katib replaces this text
+            only in the pod, and not in the ConfigMap of the script. None: the trial has no script.
+    """
     if not parameters:
         raise GpuConstructsError("parameters must contain at least one parameter, got none")
     for name in parameters:
@@ -260,19 +271,19 @@ def _needs_quotes(text: object) -> bool:
 
 
 def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter]) -> Any:
-    """Return a copy of a trial's container, with a command that keeps its meaning when Katib runs it with ``sh -c``.
+    """Return a copy of a trial's container whose command has the same effect when Katib runs it with ``sh -c``.
 
     Raises:
-        GpuConstructsError: The shell would split a word or a value, or ``command`` is a shell without exactly one text
-            after ``-c``.
+        GpuConstructsError: The shell would split an argument or the value of a parameter. Also raised if ``command``
+            starts a shell with other arguments than ``-c`` and one text.
     """
     words = [*(container["command"] or ()), *(container["args"] or ())]
     used = {name for word in words for name in _PLACEHOLDER.findall(word)}
     for name in parameters.keys() & used:
         for value in filter(_needs_quotes, parameters[name].values):
             raise GpuConstructsError(
-                f"parameters[{name!r}] must have no value that a shell would split, got {value!r}. Katib runs it with "
-                "'sh -c'. Use a plain word, and map it to the value in the script"
+                f"parameters[{name!r}] must have no value that a shell would split, got {value!r}. Katib runs the "
+                "trial with 'sh -c'. Use a plain word, and map this word to the value in the script"
             )
     if container["command"] and words[0] in _SHELLS and words[1:2] in ([], ["-c"]):
         if len(words) != 3:
@@ -283,7 +294,7 @@ def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter])
     for word in words:
         if _needs_quotes(_PLACEHOLDER.sub("x", word)):
             raise GpuConstructsError(
-                f"trial must contain no argument that a shell would split, got {word!r}. Katib runs it with 'sh -c'. "
-                "Put it in the script, or in command=['sh', '-c', '...']"
+                f"trial must contain no argument that a shell would split, got {word!r}. Katib runs the trial with 'sh "
+                "-c'. Put the argument in the script, or in command=['sh', '-c', '...']"
             )
     return container

@@ -1,4 +1,4 @@
-"""`KatibParameter`: a parameter of a Katib experiment, with its bounds or its list of values."""
+"""`KatibParameter`: a parameter of a Katib experiment, with its range or its list of values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Distribution = Literal["uniform", "logUniform", "normal", "logNormal"]
 
 
 def require_finite(field: str, value: object) -> None:
-    """Raise an error unless a value is a finite number.
+    """Raise an error if a value is not a finite number. ``field`` is the name of the value in the message.
 
     Raises:
         GpuConstructsError: The value is a text, is infinite, or is NaN.
@@ -29,19 +29,22 @@ def require_finite(field: str, value: object) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class KatibParameter(fields.Options):
-    """A parameter that a Katib experiment changes from trial to trial. Create it with one of the class methods.
+    """A parameter whose value a Katib experiment changes from trial to trial, such as a learning rate.
+
+    Create an instance with ``KatibParameter.double``, ``int``, ``discrete`` or ``categorical``.
 
     Attributes:
-        parameter_type: ``double``, ``int``, ``discrete`` (numbers) or ``categorical`` (text).
-        min: Lowest value of a double or int.
-        max: Highest value of a double or int.
-        step: Difference between neighboring values that ``grid`` tries. None: 1 for an int. A double has no default.
+        parameter_type: ``double``, ``int``, ``discrete`` (a list of numbers) or ``categorical`` (a list of words).
+        min: Lowest value of a ``double`` or ``int`` parameter.
+        max: Highest value of a ``double`` or ``int`` parameter.
+        step: Difference between neighboring values that the algorithm ``grid`` tries. None: 1 for ``int``. For
+            ``double``, there is no default.
         distribution: Distribution of random values. None: ``uniform``. Use ``logUniform`` for a range of several powers
             of ten.
-        values: Values of a discrete or categorical parameter.
+        values: Values of a ``discrete`` or ``categorical`` parameter.
 
     Raises:
-        GpuConstructsError: No value is between the bounds, a value occurs twice, or a number is not finite.
+        GpuConstructsError: If ``min`` is not less than ``max``, if a value occurs twice, or if a number is not finite.
 
     Source:
         kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/experiment/validator/validator.go
@@ -70,7 +73,10 @@ class KatibParameter(fields.Options):
         step: Number | None = None,
         distribution: Distribution | None = None,
     ) -> KatibParameter:
-        """Return a parameter that is a real number between two bounds."""
+        """Return a parameter that is a real number from ``min`` to ``max``, including both.
+
+        The class ``KatibParameter`` describes the arguments.
+        """
         return cls(parameter_type="double", min=min, max=max, step=step, distribution=distribution)
 
     @classmethod
@@ -83,13 +89,16 @@ class KatibParameter(fields.Options):
         step: Whole | None = None,
         distribution: Distribution | None = None,
     ) -> KatibParameter:
-        """Return a parameter that is a whole number from ``min`` to ``max``, including both."""
+        """Return a parameter that is a whole number from ``min`` to ``max``, including both.
+
+        The class ``KatibParameter`` describes the arguments.
+        """
         return cls(parameter_type="int", min=min, max=max, step=step, distribution=distribution)
 
     @classmethod
     @short_errors
     def discrete(cls, *values: Number) -> KatibParameter:
-        """Return a parameter of a Katib Experiment. Each trial gets one of the given numbers."""
+        """Return a parameter whose value is one of the given numbers."""
         return cls(parameter_type="discrete", values=values)
 
     @classmethod
@@ -100,12 +109,12 @@ class KatibParameter(fields.Options):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the parameter has bounds. Otherwise it has a list of values."""
+        """Whether the parameter has a minimum and a maximum (``double`` and ``int``). Otherwise it has ``values``."""
         return self.parameter_type in ("double", "int")
 
     @property
     def choices(self) -> Whole | None:
-        """Number of values that the algorithm ``grid`` tries for this parameter. None for a double that has no step."""
+        """Number of values that the algorithm ``grid`` tries for this parameter. None for ``double`` without a step."""
         if not self.is_ordered:
             return len(self.values)
         step = 1 if self.step is None and self.parameter_type == "int" else self.step
@@ -115,7 +124,11 @@ class KatibParameter(fields.Options):
         return int((high - low) // distance) + 1
 
     def to_manifest(self, name: str) -> dict[str, Any]:
-        """Return the parameter with the fields of the Katib API, in which all numbers are text."""
+        """Return the parameter as an item of ``spec.parameters`` of an Experiment, in which all numbers are text.
+
+        Args:
+            name: Name of the parameter.
+        """
         space: Mapping[str, Any] = {
             "min": _text(self.min),
             "max": _text(self.max),
@@ -167,9 +180,12 @@ def _conflicts_of_values(parameter: KatibParameter) -> Iterable[fields.Conflict]
 
 
 def combinations(parameters: Mapping[str, KatibParameter]) -> int | None:
-    """Return the number of combinations of values that the algorithm ``grid`` tries for several parameters.
+    """Return the number of combinations of values that the algorithm ``grid`` tries for all parameters.
 
-    Return None if a parameter of type ``double`` has no step.
+    Return None if a parameter of the type ``double`` has no step.
+
+    Args:
+        parameters: Parameters of the experiment by name.
     """
     choices = [parameter.choices for parameter in parameters.values()]
     return None if None in choices else prod(one for one in choices if one is not None)

@@ -25,13 +25,14 @@ _GROUP = 100
 class KubeflowNotebook(TrainingObject):
     """A Jupyter notebook of Kubeflow (``kubeflow.org/v1`` Notebook). Its pod keeps its GPUs until the notebook stops.
 
-    Emits the Notebook, and a PersistentVolumeClaim for each ``VolumeClaim``. By default, that is one claim for the home
-    directory. The controller of Kubeflow creates a StatefulSet of one pod and a Service. The path of the notebook in
-    the web interface is ``/notebook/<namespace>/<name>/``.
+    Emits the Notebook, and a PersistentVolumeClaim for each ``VolumeClaim``. By default, this is one
+    PersistentVolumeClaim for the home directory. The notebook controller of Kubeflow creates a StatefulSet of one pod
+    and a Service. The path of the notebook in the web interface is ``/notebook/<namespace>/<name>/``.
 
-    **An idle notebook keeps its GPUs too.** Kubeflow stops idle notebooks only if its controller has
-    ``ENABLE_CULLING=true``, which is off by default. The controller then waits ``CULL_IDLE_TIME`` minutes, by default
-    1440 (one day). Both settings apply to all notebooks. ``stopped=True`` stops this notebook and keeps its disks.
+    **An idle notebook also keeps its GPUs.** The notebook controller stops idle notebooks only if its variable
+    ``ENABLE_CULLING`` is ``true``, which is not the default. The controller then stops a notebook that is idle for
+    ``CULL_IDLE_TIME`` minutes, by default 1440 (one day). Both variables apply to all notebooks. ``stopped=True`` stops
+    this notebook and keeps its disks.
 
     The pod satisfies the Pod Security level ``restricted``, because the images of Kubeflow run as user 1000. The root
     file system stays writable: the images write to ``/etc/s6``, and users install packages.
@@ -63,23 +64,23 @@ class KubeflowNotebook(TrainingObject):
         Args:
             scope: Chart, or a construct in a chart.
             id: ID of the construct. It is also the name of the objects, unless you set ``name``.
-            pod: Options of the notebook's pod: GPUs, placement, resources, variables and volumes. The notebook ignores
+            pod: Options of the notebook's pod: GPUs, placement, resources, variables and volumes. The recipe ignores
                 ``image``, ``script``, ``command``, ``args``, ``working_dir``, ``run_as_user``, ``fs_group`` and
-                ``read_only_root_filesystem``. The images of Kubeflow need user 1000 and group 100. None: a pod with one
-                GPU.
+                ``read_only_root_filesystem`` of the ``TrainingPod``. The images of Kubeflow need user 1000 and group
+                100. None: a pod with one GPU.
             image: Image of the notebook server.
             home: Volume at ``/home/jovyan``: a ``VolumeClaim``, a ``Volume`` or a PersistentVolumeClaim object. None: a
-                new disk of 10Gi. Files elsewhere in the container end with the pod.
+                new disk of 10Gi. Files outside of mounted volumes do not survive the end of the pod.
             stopped: Whether to stop the notebook. If True, no pod runs and the GPUs are free, but the disks stay. If
-                Kubeflow stops a notebook, False does not start it again, because ``kubectl apply`` removes only
-                annotations that it set.
+                Kubeflow has stopped the notebook, False does not start the notebook again, because ``kubectl apply``
+                does not remove the annotation that Kubeflow set.
             options: Options of the Notebook. ``name`` is also the name of the container and the Service, and has at
-                most 52 characters. ``namespace`` must be that of a Kubeflow profile. The controller copies ``labels``
-                to the pod, for example for a PodDefault.
+                most 52 characters. ``namespace`` must be the namespace of a Kubeflow profile. The notebook controller
+                copies ``labels`` to the pod, for example for a PodDefault.
 
         Raises:
-            GpuConstructsError: A value is not allowed, or the GPU profile uses claims, for which a Notebook has no
-                field.
+            GpuConstructsError: If a value is not allowed, or if the GPU profile uses ``Backend.dra_claims()``. A
+                Notebook has no field for resource claims.
         """
         name = name_given(id, options)
         require_name(name)

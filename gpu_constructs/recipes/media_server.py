@@ -28,11 +28,14 @@ from gpu_constructs.workload.options import WorkloadOptions
 
 _RESOURCES: Resources = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "8Gi"}}
 _START_AS_ROOT = ("CHOWN", "DAC_OVERRIDE", "KILL", "SETGID", "SETUID")
-"""Capabilities with which the init program of an image owns its folders, and runs the server as another user."""
+"""Linux capabilities for images that start as root.
+
+Their init process changes the owner of folders, and then runs the server as another user.
+"""
 
 
 class MediaServer(HttpServer):
-    """A media server that transcodes video on a GPU, with a disk for its database."""
+    """Base class of ``Jellyfin`` and ``Plex``: a media server that transcodes video on a GPU."""
 
     _SERVER: ClassVar[str]
 
@@ -58,34 +61,34 @@ class MediaServer(HttpServer):
             scope: Chart, or a construct in a chart.
             id: ID of the construct. It is also the name of the objects, unless you set ``name``.
             media: Volumes with your media by mount path, for example ``{"/media":
-                Volume.persistent_volume_claim("media")}``. The server can only read them. To let it delete or record
-                media, use ``volumes`` instead. A share of a NAS is ``Volume.of_source({"nfs": {"server":
-                "nas.example.com", "path": "/media"}})``. It needs a namespace with the level ``baseline``, and
+                Volume.persistent_volume_claim("media")}``. The server can only read these volumes. If the server must
+                delete or record media, use ``volumes`` instead. For an NFS share, use ``Volume.of_source({"nfs":
+                {"server": "nas.example.com", "path": "/media"}})``, which needs the Pod Security level ``baseline``.
                 ``Volume.host_path`` needs the level ``privileged``. None: the server has no media.
-            storage: Size of the disk at ``/config``, as a quantity. The disk holds the database and the pictures.
+            storage: Size of the disk at ``/config``, as a quantity. The disk contains the database and the pictures.
             storage_class_name: Name of the StorageClass of the disk. None: the default of the cluster. The file system
                 must support file locks, so do not use a network share.
             transcode: Volume for temporary files, such as transcoded video. None: an empty directory of at most 50Gi on
-                the disk of the node, which Kubernetes deletes with the pod. For RAM, use
-                ``Volume.empty_dir(medium="Memory", size_limit="4Gi")``. Its content counts against the memory limit.
+                the disk of the node. Kubernetes deletes the directory with the pod. For RAM, use
+                ``Volume.empty_dir(medium="Memory", size_limit="4Gi")``. Files in RAM count against the memory limit.
             run_as_user: User ID of the server. It must not be 0. An image that starts as root changes to this user.
-            fs_group: ID of the group of the server, which owns the disk. Set the group that can read your media. None:
-                the number of ``run_as_user``.
-            startup_seconds: Time that the server may need before its first answer, in seconds. A new release can first
-                convert a large database.
-            image: Image of the server, for example another release. None: the default image of the recipe. The recipe
-                also knows the settings of the image of LinuxServer.io, in any registry. It treats all other images like
-                the default image.
+            fs_group: Group ID of the server and of its disk. Set the group that can read your media. None: the number
+                of ``run_as_user``.
+            startup_seconds: Time that the server may need to start, in seconds. A new release can first convert a large
+                database.
+            image: Image of the server, for example another release. None: the default image of the recipe. For images
+                of LinuxServer.io, in any registry, the recipe sets the variables and paths of these images. It treats
+                all other images like the default image.
             options: Options of ``GpuWorkload``. For this recipe:
 
                 - ``env`` must not contain the user and group IDs that the recipe sets, such as ``PUID``.
                 - ``gpus`` is 1 by default. The server transcodes on one GPU.
-                - ``volumes`` with the path ``/config`` replaces the disk.
+                - A volume at the path ``/config`` in ``volumes`` replaces the disk.
                 - ``resources`` by default request half a CPU and 1Gi, with a memory limit of 8Gi.
 
         Raises:
-            GpuConstructsError: A value is not allowed, the user sets a variable of the recipe, or ``GpuWorkload``
-                rejects an option.
+            GpuConstructsError: If a value is not allowed, if ``env`` contains a variable that the recipe sets, or if
+                ``GpuWorkload`` rejects an option.
         """
         images = table("gpu_constructs.recipes", "media_servers.yaml")[self._SERVER]
         image = images[0]["image"] if image is None else image
@@ -135,9 +138,9 @@ class Jellyfin(MediaServer):
     a path of the node. The image of LinuxServer.io starts as root, and needs the level ``baseline``.
 
     **The GPU.** A pod requests one GPU, or one slot of a shared GPU. The recipe adds the driver capability ``video`` to
-    the request, which results in ``NVIDIA_DRIVER_CAPABILITIES=compute,utility,video``. Without it, the container has
-    neither NVENC nor NVDEC, the encoder and the decoder of the board. After the first start, select "NVIDIA NVENC" as
-    the hardware acceleration in the dashboard of Jellyfin.
+    the request, which results in ``NVIDIA_DRIVER_CAPABILITIES=compute,utility,video``. Without this capability, the
+    container cannot use NVENC and NVDEC, the video encoder and decoder of the GPU. After the first start, select
+    "NVIDIA NVENC" as the hardware acceleration in the dashboard of Jellyfin.
 
     Source:
         jellyfin/jellyfin-helm@98927cb:charts/jellyfin/Chart.yaml;
@@ -156,16 +159,16 @@ class Plex(MediaServer):
 
     The default image is ``docker.io/plexinc/pms-docker:1.43.0.10492-121068a07``. It starts as root and changes to
     ``run_as_user``. For this, the container keeps the Linux capabilities CHOWN, DAC_OVERRIDE, KILL, SETGID and SETUID,
-    and drops all others. The namespace needs the Pod Security level ``baseline``.
+    and drops all other capabilities. The namespace needs the Pod Security level ``baseline``.
 
-    **The claim token** connects a new server to your account: ``env={"PLEX_CLAIM": EnvValue.secret("plex",
-    key="claim")}``. A token expires four minutes after you request it at plex.tv/claim. A connected server ignores it.
-    Without a token, connect the server through ``kubectl port-forward``.
+    **The claim token** of Plex connects a new server to your account: ``env={"PLEX_CLAIM": EnvValue.secret("plex",
+    key="claim")}``. A token expires four minutes after you request it at plex.tv/claim. A connected server ignores the
+    token. Without a token, connect the server in a browser through ``kubectl port-forward``.
 
     **The GPU.** A pod requests one GPU, or one slot of a shared GPU. The recipe adds the driver capability ``video`` to
-    the request, which results in ``NVIDIA_DRIVER_CAPABILITIES=compute,utility,video``. Without it, the container has
-    neither NVENC nor NVDEC, the encoder and the decoder of the board. Plex uses the GPU only with a Plex Pass, and if
-    "Use hardware acceleration when available" is on in its settings.
+    the request, which results in ``NVIDIA_DRIVER_CAPABILITIES=compute,utility,video``. Without this capability, the
+    container cannot use NVENC and NVDEC, the video encoder and decoder of the GPU. Plex uses the GPU only if your
+    account has a Plex Pass and "Use hardware acceleration when available" is on in the settings of the server.
 
     Source:
         plexinc/pms-docker@helm-chart-1.5.0:README.md, Dockerfile, charts/plex-media-server/values.yaml;
@@ -176,23 +179,27 @@ class Plex(MediaServer):
 
 
 def _with_video(gpus: Any) -> GpuRequest:
-    """Return the GPU request of the user with the driver capability ``video``."""
+    """Return a GPU request with the driver capability ``video``, besides the capabilities that the user requests.
+
+    Args:
+        gpus: Value of the option ``gpus``: a number or a ``GpuRequest``.
+    """
     request = gpus if isinstance(gpus, GpuRequest) else GpuRequest(count=gpus)
     asked = request.driver_capabilities
     return request if {"all", "video"} & {*asked} else replace(request, driver_capabilities=(*asked, "video"))
 
 
 def _read_only(media: Mapping[str, Volume | NamedObject]) -> dict[str, Volume]:
-    """Return the user's media volumes by mount path, in a form that the container can only read.
+    """Return read-only copies of the user's media volumes, by mount path.
 
-    In a PersistentVolumeClaim, not only the mount but the volume itself becomes read-only. Otherwise, the kubelet would
-    change the group of all its files to ``fs_group``. Several mounts of one claim share a single volume of the pod.
+    For a PersistentVolumeClaim, the pod's volume is also read-only, and not only the mount. Otherwise, the kubelet
+    would change the group of all files to ``fs_group``.
 
     Args:
-        media: Volumes by mount path, as the user passes them.
+        media: Volumes of the user by mount path.
 
     Raises:
-        GpuConstructsError: A value is not a volume, or it is a new disk.
+        GpuConstructsError: A value is not a volume, or it is a ``VolumeClaim`` for a new disk.
     """
     made: dict[str, Volume] = {}
     claims: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""`Ollama`: a server of language models, with a Job that makes the server download models."""
+"""`Ollama`: a server for language models, with a Job that makes the server download models."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _VARIABLES = {
     "num_parallel": ("OLLAMA_NUM_PARALLEL", "count"),
     "origins": ("OLLAMA_ORIGINS", "origins"),
 }
-"""For each keyword: the environment variable that it sets, and the kind of its value."""
+"""Environment variable that a keyword of ``Ollama`` sets, and the kind of the value, by name of the keyword."""
 
 _UNITS = {"MiB": 2**20, "bytes": 1}
 
@@ -72,31 +72,32 @@ done
 
 
 class Ollama(HttpServer):
-    """An Ollama server with a disk for its models.
+    """An Ollama server for language models, with a disk for the models.
 
     Emits a Deployment of one pod with the strategy ``Recreate``, a Service and a PersistentVolumeClaim. If ``models``
-    is not empty, it also emits a Job that makes the server pull (download) them. The container runs as a non-root user,
-    and it cannot write to its root file system. ``HOME`` and the models are on the disk. The pods satisfy the Pod
-    Security level ``restricted``.
+    is not empty, the construct also emits a Job that makes the server pull (download) the models. The container runs as
+    a non-root user, and it cannot write to its root file system. ``HOME`` and the models are on the disk. The pods
+    satisfy the Pod Security level ``restricted``.
 
     **The Job** uses the same image and no GPU. It can run on any node that ``tolerations`` and ``node_selector`` allow.
-    It waits until the server answers, and then runs ``ollama pull`` for each model. The pod template of a Job is
-    immutable, so the name of the Job ends in a checksum of its spec. If you change the list of models, a new Job
-    appears; the same list changes nothing. The old Job stays until you prune or delete it. A model that you remove from
-    the list stays on the disk. A restart of the server pulls nothing, because the models are on the disk.
+    It waits until the server is ready, and then runs ``ollama pull`` for each model. The pod template of a Job is
+    immutable, so the name of the Job ends in a checksum of its spec. If you change the list of models, the construct
+    emits a Job with another name. The old Job stays until you prune or delete it. A model that you remove from the list
+    stays on the disk. A restart of the server pulls nothing, because the models are on the disk.
 
     **On a shared GPU**, Ollama would use the memory of the whole board. A GPU counts as shared if ``profile.sharing``
-    shares it, or if ``gpus`` is a ``GpuRequest`` with ``vram``. The recipe then sets these variables, unless you set
-    them:
+    shares it. It also counts as shared if the ``GpuRequest`` has ``vram``, a ``resource_claim``, or a ``resource`` that
+    ends in ``.shared``. The recipe then sets these variables, unless you set them:
 
     - ``OLLAMA_MAX_LOADED_MODELS=1``. The default of Ollama is 3 for each GPU.
-    - ``OLLAMA_CONTEXT_LENGTH=4096``. The default of Ollama is 4096, 32768 from 23 GiB on, and 262144 from 47 GiB on.
+    - ``OLLAMA_CONTEXT_LENGTH=4096``. The default of Ollama depends on the memory of the GPU: 4096 tokens, 32768 from
+      23 GiB on, and 262144 from 47 GiB on.
     - ``LLAMA_ARG_FIT_TARGET``, if the library knows the memory of the board: the memory of the board that exceeds the
       budget, in MiB. An RTX 5070 Ti has 16303 MiB. With ``vram="6Gi"`` (6144 MiB), the value is 10159.
 
-    Ollama keeps ``LLAMA_ARG_FIT_TARGET`` free when it loads a model. The CPU computes the layers that do not fit.
-    Ollama subtracts the value from the memory that is free at that moment. If another pod already uses memory of the
-    board, Ollama therefore uses less than its budget. In that case, omit ``vram`` or set a smaller ``fit_target``.
+    When Ollama loads a model, it leaves at least ``LLAMA_ARG_FIT_TARGET`` MiB of the GPU free. The CPU computes the
+    layers of the model that do not fit. If another pod already uses memory of the board, Ollama can therefore use less
+    than its budget. In that case, omit ``vram`` or set a smaller ``fit_target``.
 
     Attributes:
         models: Names of the models.
@@ -141,46 +142,47 @@ class Ollama(HttpServer):
                 or ``hf.co/<user>/<repository>:<quantization>``. If empty, there is no Job, but clients can still pull
                 models.
             context_length: Number of tokens in the context of a request that sets no length. Each token uses memory,
-                and ``num_parallel`` requests use it at the same time. None: the default of Ollama.
-            keep_alive: Time that a model stays in memory after its last request, such as ``10m``, or seconds as text. A
-                negative number: no limit. None: five minutes, the default of Ollama.
+                for each of the ``num_parallel`` requests. None: the default of Ollama.
+            keep_alive: Time for which a model stays in memory after its last request, such as ``10m``, or seconds as
+                text, such as ``600``. A negative number: no limit. None: five minutes, the default of Ollama.
             max_loaded_models: Largest number of models in memory. None: 3 for each GPU, or 1 on a shared GPU.
-            num_parallel: Number of requests that one model answers in parallel. None: 1, the default of Ollama.
+            num_parallel: Number of requests that one model processes in parallel. None: 1, the default of Ollama.
             max_queue: Largest number of requests in the queue. None: 512, the default of Ollama.
             kv_cache_type: Format of the key-value cache. Compared with ``f16``, ``q8_0`` uses half of the memory, and
                 ``q4_0`` a quarter. Both need flash attention. None: ``f16``.
-            flash_attention: True to force flash attention, False to prevent it. None: on, if the board supports it.
-            load_timeout: Time after which Ollama stops loading a model that makes no progress, such as ``10m``, or
-                seconds as text. 0: no limit. None: five minutes. Slow disks need more.
-            fit_target: Memory that Ollama leaves free on each GPU when it loads a model, as a quantity. None: if
-                ``gpus`` sets a budget (``vram``), the memory of the board that exceeds the budget. If there is no
-                budget, or the memory of the board is unknown, the default of llama.cpp.
+            flash_attention: Whether Ollama uses flash attention. None: only if the board supports it.
+            load_timeout: Time without progress after which Ollama cancels the load of a model, such as ``10m``, or
+                seconds as text, such as ``600``. ``0``: no limit. None: five minutes. Slow disks need more.
+            fit_target: Memory that Ollama leaves free on each GPU when it loads a model, as a quantity. None: the
+                memory of the board minus the budget (``vram`` of ``gpus``). Without a budget, or if the memory of the
+                board is unknown, the default of llama.cpp.
             gpu_overhead: Memory that Ollama reserves on each GPU, as a quantity. Release 0.32.15 uses it only to choose
                 the context length, and not when it loads a model. To leave memory free, use ``fit_target``.
             origins: Web origins (such as ``https://chat.example.com``) that can send requests, besides localhost.
             storage: Size of the disk for the models, as a quantity.
             storage_class_name: Name of the StorageClass of the disk. None: the default of the cluster.
-            startup_seconds: Time that the server may need before its first answer, in seconds. The server answers
-                before it pulls or loads models.
-            gpu_memory: Memory of one whole GPU, as a quantity that ``nvidia-smi`` shows. The recipe needs it only for a
-                budget. None: the memory of ``request.products``, if the library knows each of these boards.
+            startup_seconds: Time that the server may need to start, in seconds. The server starts before it pulls or
+                loads models.
+            gpu_memory: Memory of one whole GPU, as ``nvidia-smi`` shows it, such as ``16303Mi``. The recipe needs this
+                value only for a memory budget (``vram``). None: the memory of the largest board in
+                ``GpuRequest(products=...)``, if the library knows each of these boards.
             image: Image of Ollama, release 0.32 or later. Earlier releases do not read ``LLAMA_ARG_FIT_TARGET``.
             run_as_user: User ID of the processes and group ID of the disk. It must not be 0.
             options: Options of ``GpuWorkload``. For this recipe:
 
                 - ``gpus`` can be a ``GpuRequest``, whose ``vram`` is the memory budget.
-                - ``name`` has at most 49 characters if there are ``models``.
-                - ``env`` overrides the variables for shared GPUs. It must not contain a variable that a keyword sets,
-                  and it must not contain ``HOME``, ``OLLAMA_HOST`` or ``OLLAMA_MODELS``.
-                - ``volumes`` with the path ``/data`` replaces the disk.
+                - ``name`` has at most 49 characters if ``models`` is not empty.
+                - ``env`` overrides the variables that the recipe sets for shared GPUs. It must not contain ``HOME``,
+                  ``OLLAMA_HOST``, ``OLLAMA_MODELS``, or a variable that a keyword sets.
+                - A volume at the path ``/data`` in ``volumes`` replaces the disk.
                 - ``resources`` by default request 1 CPU and 4Gi, with a memory limit of 24Gi. Layers that do not fit on
                   the GPU stay in main memory, so set the limit to the size of the largest model plus 2Gi.
                 - ``image_pull_secrets``, ``labels``, ``node_selector``, ``tolerations`` and the tolerations of
                   ``profile`` also apply to the Job.
 
         Raises:
-            GpuConstructsError: Ollama would not accept a model name or a setting, two options set the same variable, or
-                ``GpuWorkload`` rejects an option.
+            GpuConstructsError: If Ollama would not accept a model name or a setting, if two options set the same
+                variable, or if ``GpuWorkload`` rejects an option.
         """
         _check_models(models, name_given(id, options))
         way_out = "Ollama needs no root. Use GpuWorkload for an image that needs it"
@@ -235,7 +237,12 @@ class Ollama(HttpServer):
 
 
 def _variables(settings: Mapping[str, Any], options: WorkloadOptions, budget: VramBudget | None) -> dict[str, str]:
-    """Return the environment variables of the server: those for keywords, and those that Ollama needs on a shared GPU.
+    """Return the environment variables of the server for the keywords of the recipe, and for a shared GPU.
+
+    Args:
+        settings: Values of the keywords by name. None for a keyword that the user does not set.
+        options: Options of ``GpuWorkload``.
+        budget: Memory budget of the pod; None if the pod has no budget.
 
     Raises:
         GpuConstructsError: Ollama would ignore the value of a setting, or both a keyword and ``env`` set a variable.
@@ -257,11 +264,12 @@ def _variables(settings: Mapping[str, Any], options: WorkloadOptions, budget: Vr
 
 
 def _text(setting: str, holds: str, value: Any) -> str:
-    """Return the value of a keyword as text for its environment variable. Raise an error if the value is not valid.
+    """Return the value of a keyword as text for its environment variable. Raise an error if the value is invalid.
 
     Args:
         setting: Keyword of ``Ollama``.
-        holds: Kind of the value, such as ``count`` or ``duration``.
+        holds: Kind of the value: ``count``, ``switch``, ``duration``, ``word`` or ``origins``. For a quantity, the unit
+            of the result: ``MiB`` or ``bytes``.
         value: Value of the keyword.
     """
     if holds == "count":
@@ -293,15 +301,24 @@ def _check_models(models: Sequence[str], name: str) -> None:
     refuse_if(len(set(models)) < len(models), "models", "not repeat a name", list(models))
     if models and len(name) > 49:
         raise GpuConstructsError(
-            "name must have at most 49 characters with models, because the name of their Job contains it, got "
-            f"{len(name)}"
+            "name must have at most 49 characters with models, because it is part of the name of the Job that pulls "
+            f"the models, got {len(name)}"
         )
 
 
 def _pull_job(
     name: str, namespace: str, models: Sequence[str], *, image: str, user: int, options: WorkloadOptions
 ) -> dict[str, Any]:
-    """Return the Job that makes the server pull models. The name of the Job ends in a checksum of its spec."""
+    """Return the Job that makes the Ollama server pull models. The name of the Job ends in a checksum of its spec.
+
+    Args:
+        name: Name of the Service of the server.
+        namespace: Namespace of the Job and the Service.
+        models: Names of the models.
+        image: Image of Ollama.
+        user: User ID of the process.
+        options: Options of ``GpuWorkload``, of which some also apply to the Job, such as ``tolerations``.
+    """
     mounts = volume.Mounts()
     container = Container(
         name="pull",

@@ -28,7 +28,7 @@ Api = Literal["Job", "PyTorchJob", "TrainJob"]
 RestartPolicy = Literal["Never", "OnFailure", "ExitCode"]
 
 CONTAINERS: Mapping[Api, str] = {"Job": "training", "PyTorchJob": "pytorch", "TrainJob": "node"}
-"""Name of the training container for each API. The operators find their container by this name."""
+"""Name of the training container by API. The operators of Kubeflow find the container by this name."""
 
 # The Istio sidecar never ends. A pod that does not end keeps its GPUs, so this annotation disables the sidecar.
 POD_ANNOTATIONS = {"sidecar.istio.io/inject": "false"}
@@ -44,10 +44,12 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """The pod, the number of nodes, and the settings for retries and deadlines of a training.
+    """A PyTorch training: its pod, the number of pods, and settings for retries and deadlines.
+
+    ``PyTorchTraining`` describes the attributes.
 
     Raises:
-        GpuConstructsError: A number is out of range, or the API does not have an option.
+        GpuConstructsError: A value is not allowed, or ``api`` does not support an option.
 
     Source:
         kubeflow/training-operator@v1.9.4:pkg/controller.v1/pytorch/envvar.go and
@@ -78,7 +80,7 @@ class TrainingJob:
             raise GpuConstructsError(f"restart_policy 'ExitCode' needs a PyTorchJob, got {self.api!r}")
         by_operator = [] if self.api == "Job" else [name for name in self.pod.env if name in _SET_BY_OPERATORS]
         for name in by_operator:
-            raise GpuConstructsError(f"env[{name!r}] must be absent: the operator of a {self.api} sets it")
+            raise GpuConstructsError(f"env[{name!r}] must be absent: the Kubeflow operator of a {self.api} sets it")
         # The default command of the PyTorch image is a shell, so a command or a script is necessary.
         if self.pod.image == PYTORCH_IMAGE and not (self.pod.script or self.pod.command or self.pod.args):
             raise GpuConstructsError(
@@ -98,22 +100,21 @@ class TrainingJob:
 
     @property
     def processes(self) -> int:
-        """Number of processes of a pod. By default, one process for each GPU, but one in total for MIG devices."""
+        """Number of processes of each pod. By default one process for each GPU, or one in total for MIG devices."""
         if self.nproc_per_node is not None:
             return self.nproc_per_node
         return self.pod.request.count if self.pod.request.mig_size is None else 1
 
     def rendered(self, name: str, namespace: str, *, pods_at_once: int | None = None) -> RenderedPod:
-        """Return the manifest of the pods of the training, and the objects that the pods need.
+        """Return the manifest of the pods of the training, and the objects that the pods need, such as a ConfigMap.
 
         Args:
-            name: Name of the object that runs the pods.
+            name: Name of the Job, PyTorchJob or TrainJob.
             namespace: Name of the namespace of all objects.
-            pods_at_once: Number of pods that mount the disks at the same time. None: the number of pods of this
-                training.
+            pods_at_once: Number of pods that mount the disks at the same time. None: ``num_nodes``.
 
         Raises:
-            GpuConstructsError: Only one node can mount a disk, but the pods run on several nodes.
+            GpuConstructsError: Only one node can mount a disk, but several pods need it.
         """
         rendered = self.pod.render(
             name=name,
@@ -133,13 +134,13 @@ class TrainingJob:
         return replace(rendered, spec={**rendered.spec, "restartPolicy": policy})
 
     def manifests(self, rendered: RenderedPod, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return the manifests of the training by construct ID.
+        """Return the manifests of the objects that run the training, by construct ID.
 
-        The object that runs the pods comes last, after the objects to which it refers.
+        The result contains one Job, one PyTorchJob, or a TrainingRuntime and its TrainJob.
 
         Args:
-            rendered: Pod of the training.
-            metadata: Metadata of the object that runs the pods.
+            rendered: Manifest of the pods.
+            metadata: Metadata of the Job, PyTorchJob or TrainJob.
         """
         template = {
             "metadata": {"labels": dict(rendered.metadata["labels"]), "annotations": POD_ANNOTATIONS},
@@ -239,16 +240,16 @@ class PyTorchTraining(TrainingObject):
     - ``PyTorchJob``: a PyTorchJob of the Kubeflow training operator (1.9, ``kubeflow.org/v1``) with a Master and
       ``num_nodes - 1`` Workers.
     - ``TrainJob``: a TrainJob of Kubeflow Trainer (2.3, ``trainer.kubeflow.org/v1alpha1``), and a TrainingRuntime in
-      the same namespace. The TrainingRuntime contains the whole pod, because a TrainJob cannot set the runtime class
-      that GPU pods on Talos need.
+      the same namespace. The TrainingRuntime contains the complete pod template, because a TrainJob cannot set the
+      runtime class that GPU pods on Talos need.
 
     Also emits an immutable ConfigMap for the script, a PersistentVolumeClaim for each ``VolumeClaim``, and a
     ResourceClaimTemplate if the backend of the profile is ``Backend.dra_claims()``.
 
-    The pod runs a script with ``python``. If there are several processes, it runs the script with ``torchrun``. It runs
-    a ``command`` unchanged, so start ``torchrun`` in the command yourself if you need it. The operators set the options
-    of ``torchrun`` as environment variables ``PET_*``. An annotation disables the Istio sidecar of the pods, because it
-    would never end.
+    The pod runs a script with ``python`` or, if the training has several processes, with ``torchrun``. A ``command``
+    runs unchanged, so for several processes it must start ``torchrun`` itself. The operators set the options of
+    ``torchrun`` as environment variables ``PET_*``. An annotation disables the Istio sidecar of the pods, because the
+    sidecar would never end.
 
     Attributes:
         name: Name of the Job, PyTorchJob or TrainJob.
@@ -282,30 +283,31 @@ class PyTorchTraining(TrainingObject):
         Args:
             scope: Chart, or a construct in a chart.
             id: ID of the construct. It is also the name of the objects, unless you set ``name``.
-            pod: Pod that each node runs, with its image, script and GPUs.
+            pod: Options of each pod, such as its image, script and GPUs.
             api: API that runs the training: ``Job``, ``PyTorchJob`` or ``TrainJob``.
-            num_nodes: Number of pods that train together. More than one pod needs an operator. Each pod starts as soon
-                as its GPUs are free, and then keeps the GPUs while it waits for the other pods. A queue can start all
-                pods together. The construct warns unless ``suspend`` or the label ``kueue.x-k8s.io/queue-name`` selects
-                a queue.
-            nproc_per_node: Number of processes of each pod. None: one for each GPU. For MIG devices: one in total,
-                because a CUDA process sees only one of them. The construct always sets this number, because the
-                operators do not count MIG devices.
-            restart_policy: Action after a failure. ``Never`` starts a new pod, perhaps on another GPU, and keeps the
-                log of the failed pod. ``OnFailure`` restarts the container in the same pod. ``ExitCode``, for a
-                PyTorchJob only, retries exit codes above 127. None: ``OnFailure`` for a PyTorchJob, which never retries
-                with ``Never``. For the other APIs ``Never``.
+            num_nodes: Number of pods that train together (nodes, in PyTorch). For several pods, ``api`` must be
+                ``PyTorchJob`` or ``TrainJob``. Each pod starts as soon as its GPUs are free, and then keeps the GPUs
+                while it waits for the other pods. A queue of Kueue can start all pods together. The construct warns if
+                several pods have neither ``suspend=True`` nor the label ``kueue.x-k8s.io/queue-name``.
+            nproc_per_node: Number of processes of each pod. None: one process for each GPU. For MIG devices, one
+                process in total, because a CUDA process sees only one MIG device. The construct always sets this
+                number, because the operators do not count MIG devices.
+            restart_policy: Action after a failure. With ``Never``, a Job or TrainJob starts a new pod, perhaps on
+                another GPU, and keeps the log of the failed pod. A PyTorchJob with ``Never`` does not retry. With
+                ``OnFailure``, the container restarts in the same pod. ``ExitCode``, for a PyTorchJob only, retries exit
+                codes above 127. None: ``OnFailure`` for a PyTorchJob, otherwise ``Never``.
             backoff_limit: Number of retries. The default is 2, not 6 as in Kubernetes, because each retry needs the
                 GPUs again. All pods of a TrainJob together have this number of retries, because one Job runs them.
-            active_deadline_seconds: Time after which the cluster stops the training, in seconds. None: never.
-            ttl_seconds_after_finished: Time after which the cluster deletes the finished training, in seconds. For a
-                TrainJob, it deletes the pods only. None: never, because GitOps tools would create a deleted training
-                again.
-            suspend: Whether the training waits until you or a queue set this to False.
+            active_deadline_seconds: Time after which Kubernetes or the operator stops the training, in seconds. None:
+                never.
+            ttl_seconds_after_finished: Time after which Kubernetes or the operator deletes the finished training, in
+                seconds. For a TrainJob, this deletes only the pods. None: never, because GitOps tools would create a
+                deleted training again.
+            suspend: Whether the training waits until a user or a queue such as Kueue sets ``suspend`` to False.
             options: Options of the Job, PyTorchJob or TrainJob. ``name`` has at most 52 characters.
 
         Raises:
-            GpuConstructsError: A value is not allowed, or the API does not support it.
+            GpuConstructsError: If a value is not allowed, or if the API does not support an option.
         """
         job = TrainingJob(
             api=api,

@@ -1,4 +1,4 @@
-"""`TrainingPod`: the pod of a PyTorch training, for each API that can run it."""
+"""`TrainingPod`: the options for the pods of a PyTorch training, a Katib experiment or a Kubeflow notebook."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from gpu_constructs.workload.manifests import check_options, container_of, pod_o
 from gpu_constructs.workload.options import Gpus, ObjectOptions, metadata_of
 
 PYTORCH_IMAGE = "docker.io/pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
-"""Default image. CUDA 12.8 is the first release with kernels for Blackwell. CUDA 13 would need driver 580 or later."""
+"""Default image. CUDA 12.8 is the first release with kernels for Blackwell. CUDA 13 would need NVIDIA driver 580."""
 
 LONGEST_NAME = 52
-"""Length limit of a name. Operators append the number of a pod or a checksum to the name."""
+"""Largest length of an object name, because operators append the number of a pod or a checksum to the name."""
 
 _SCRIPT_DIRECTORY = "/train"
 _SCRIPT = "train.py"
@@ -51,17 +51,18 @@ _FIRST_PYTORCH_WITH_FRACTION = (2, 10)
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPod(metaclass=ShortErrors):
-    """The pod of a PyTorch training, for ``PyTorchTraining``, ``KatibExperiment`` and ``KubeflowNotebook``.
+    """The options for the pods of a ``PyTorchTraining``, ``KatibExperiment`` or ``KubeflowNotebook``.
 
     The defaults satisfy the Pod Security level ``restricted``. The container cannot write to its root file system.
     ``/tmp`` is an empty directory of 10Gi. ``HOME`` is ``/tmp``, because user 1000 has no home directory in the images
     of PyTorch.
 
     Attributes:
-        image: Image as ``repository:tag`` or with a digest. The tag ``latest`` is an error.
-        script: Text of a Python file. It becomes an immutable ConfigMap, which the pod mounts at ``/train``. The name
-            of the ConfigMap contains a checksum of the script, so a retry runs the same script. A new script changes
-            the pod template, which Kubernetes rejects for an existing Job. Delete that Job first, or set another name.
+        image: Image as ``repository:tag`` or with a digest. The library rejects the tag ``latest``.
+        script: Text of a Python file. The construct writes it to an immutable ConfigMap, which the pod mounts at
+            ``/train``. The name of the ConfigMap contains a checksum of the script, so a retry runs the same script. A
+            new script changes the pod template, which Kubernetes rejects for an existing Job. Delete this Job first, or
+            set another name.
         command: Command that replaces the entrypoint of the image. Set either ``command`` or ``script``.
         args: Arguments of the script, the command or the entrypoint.
         working_dir: Working directory of the command.
@@ -69,21 +70,22 @@ class TrainingPod(metaclass=ShortErrors):
             and ``PYTHONUNBUFFERED=1``.
         gpus: Number of GPUs, or of slots of shared GPUs, for each pod. A ``GpuRequest`` can also select boards and
             memory. Its ``vram`` limits each process to the fraction ``vram / memory`` of its GPU, rounded down to
-            hundredths. For this, the library must know the memory of ``products``. For example, 8Gi of an RTX 3090
-            (24576 MiB) is 0.33, so the pod has ``PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.33``. PyTorch
-            before 2.10 fails with that option, so only images ``pytorch/pytorch:2.10`` and later get it. The limit does
-            not include the CUDA context (a few hundred MiB).
+            hundredths. For this, the library must know the memory of the boards in ``GpuRequest.products``. For
+            example, 8Gi of an RTX 3090 (24576 MiB) is 0.33, so the pod has the environment variable
+            ``PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.33``. PyTorch before 2.10 fails with this setting,
+            so only images ``pytorch/pytorch:2.10`` and later get it. The limit does not include the CUDA context (a few
+            hundred MiB).
         profile: Settings that all GPU workloads of the cluster share. None: only the settings of ``platform``.
-        platform: Platform of the cluster, ``Talos("1.12")`` or ``Kubernetes()``. A ``profile`` contains a platform, so
-            do not set both.
-        tolerations: Taints to tolerate, besides ``nvidia.com/gpu`` and those of the profile.
-        node_selector: Node labels to select, besides those of the platform and the profile.
+        platform: Platform of the cluster, for example ``Talos("1.12")`` or ``Kubernetes()``. A ``profile`` contains a
+            platform, so do not set both.
+        tolerations: Tolerations, besides those of the taint ``nvidia.com/gpu`` and of the profile.
+        node_selector: Labels that a node must have, besides those of the platform and the profile.
         runtime_class: Name or object of a RuntimeClass. None: the runtime class of the profile or of the platform.
         volumes: Volumes by mount path: a ``Volume``, a ``VolumeClaim`` for a new disk, or a PersistentVolumeClaim,
             ConfigMap or Secret object.
-        shared_memory: Size of ``/dev/shm``, through which data loaders pass batches. It counts against the memory
-            limit. None: 2Gi. With 64 MiB, the default of the container runtime, data loaders fail with "bus error". MPS
-            provides its own ``/dev/shm``.
+        shared_memory: Size of ``/dev/shm``, through which the data loaders of PyTorch pass batches. Data in
+            ``/dev/shm`` counts against the memory limit. None: 2Gi. With 64 MiB, the default of the container runtime,
+            data loaders fail with "bus error". Do not set it with MPS, which provides its own ``/dev/shm``.
         resources: Requests and limits of CPU and memory. The default is a request of 1 CPU and 4Gi, and a memory limit
             of 16Gi. Your value replaces the whole default.
         run_as_user: User ID of the processes. The default is 1000. None: the user of the image. In images of PyTorch,
@@ -96,8 +98,9 @@ class TrainingPod(metaclass=ShortErrors):
         priority_class_name: Name of a PriorityClass.
 
     Raises:
-        GpuConstructsError: A value is not allowed, values contradict each other, or the image has no kernels for a
-            requested Blackwell board. The tag of such an image has CUDA before 12.8 or NGC before 25.01.
+        GpuConstructsError: If a value is not allowed, if two values contradict each other, or if the image has no CUDA
+            kernels for a requested Blackwell board. The tag of such an image contains a CUDA release before 12.8 or an
+            NGC release before 25.01.
 
     Source:
         PyTorch 2.10.0 release notes (per_process_memory_fraction)
@@ -141,12 +144,12 @@ class TrainingPod(metaclass=ShortErrors):
 
     @property
     def request(self) -> GpuRequest:
-        """GPU request of the pod. If ``gpus`` is a number, this is a request for that number of GPUs."""
+        """The value of ``gpus`` as a ``GpuRequest``. A number becomes ``GpuRequest(count=...)``."""
         return self.gpus if isinstance(self.gpus, GpuRequest) else GpuRequest(count=self.gpus)
 
     @property
     def allocation(self) -> GpuAllocation:
-        """Kubernetes fields for the GPU request in the cluster of the profile: limits, claims and node selection."""
+        """The fields of the pod that request its GPUs in the cluster of the profile: limits, claims, node selector."""
         added = (self.tolerations, self.node_selector or None, self.runtime_class)
         return allocation(self.request, profile_of(self.profile, self.platform, *added))
 
@@ -163,10 +166,11 @@ class TrainingPod(metaclass=ShortErrors):
         volumes: Mapping[str, Mountable] | None = None,
         pods_at_once: int = 1,
     ) -> RenderedPod:
-        """Return the manifest of the pod, and the objects that the pod needs.
+        """Return the manifest of the pod, and the objects that the pod needs, such as a ConfigMap for the script.
 
         Args:
-            name: Name of the object that runs the pod. The names of the other objects start with it.
+            name: Name of the object that creates the pod, such as a Job. The names of the other objects start with this
+                name.
             namespace: Name of the namespace of all objects.
             component: Value of the label ``app.kubernetes.io/component``.
             container: Name of the container.
@@ -177,7 +181,7 @@ class TrainingPod(metaclass=ShortErrors):
             pods_at_once: Number of pods that mount the disks at the same time.
 
         Raises:
-            GpuConstructsError: Only one node can mount a disk, but the pods run on several nodes.
+            GpuConstructsError: Only one node can mount a disk, but several pods need it.
         """
         given = self.allocation
         labels = object_labels(selector_labels(name=name, instance=name, component=component))
@@ -212,7 +216,8 @@ class RenderedPod:
     """The manifest of a training pod, and the objects that the pod needs.
 
     Attributes:
-        metadata: Name, namespace and labels of the object that runs the pod. The pod has the same labels.
+        metadata: Name, namespace and labels of the object that creates the pod, such as a Job. The pod has the same
+            labels.
         spec: Spec of the pod.
         beside: Manifests of other objects that the pod needs, such as its ConfigMap, by construct ID.
     """
@@ -224,27 +229,27 @@ class RenderedPod:
     def described(
         self, request: GpuRequest, options: ObjectOptions, more: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Return the metadata of the object that runs the pod.
+        """Return the metadata of the object that creates the pod, such as a Job.
 
         Args:
-            request: GPU request of the pod.
-            options: Options of the user.
+            request: GPU request of the pod. Its memory budget becomes an annotation.
+            options: Labels and annotations of the user.
             more: Annotations that the construct adds.
 
         Raises:
-            GpuConstructsError: Kubernetes would reject a label or annotation, or a label is one that identifies the
-                pods.
+            GpuConstructsError: Kubernetes would reject a label or annotation, or the user sets a label that identifies
+                the pods.
         """
         name, namespace, labels = (self.metadata[key] for key in ("name", "namespace", "labels"))
         return metadata_of(name, namespace, labels, options, request, more)
 
 
 class TrainingObject(GpuObject):
-    """Base class of constructs that run a ``TrainingPod``, such as ``PyTorchTraining``.
+    """Base class of ``PyTorchTraining``, ``KatibExperiment`` and ``KubeflowNotebook``.
 
     Attributes:
-        name: Name of the object that runs the pods.
-        namespace: Name of the namespace of that object.
+        name: Name of the object that creates the pods, such as a Job.
+        namespace: Name of the namespace of this object.
     """
 
     name: str
@@ -260,10 +265,11 @@ class TrainingObject(GpuObject):
 def launched(pod: TrainingPod, *, nproc_per_node: int, num_nodes: int, by_operator: bool) -> list[str]:
     """Return the command of the training container.
 
-    If the script runs in several processes, the command uses ``torchrun``.
+    If the pod has a script, the command runs it with ``python`` or, for several processes, with ``torchrun``. If the
+    pod has no script, the result is the command of the user.
 
     Args:
-        pod: Pod of the training.
+        pod: Options of the pod.
         nproc_per_node: Number of processes of a pod.
         num_nodes: Number of pods.
         by_operator: Whether an operator sets the options of ``torchrun`` as environment variables ``PET_*``.
@@ -286,10 +292,10 @@ def _memory_limit(pod: TrainingPod) -> dict[str, str]:
 
 
 def memory_fraction(request: GpuRequest) -> str | None:
-    """Return the memory budget ``vram`` as a fraction of the GPU's memory, as text, rounded down to hundredths.
+    """Return the memory budget ``vram`` as a fraction of the memory of the GPU, such as the text ``0.33``.
 
-    The memory is that of the largest board that the request allows, or of its MIG device. Return None if the request
-    has no budget, if the library does not know a board, or if the budget is the whole memory.
+    Return None if the request has no budget, if ``memory_of_products`` does not know the memory of the GPU, or if the
+    budget is the whole memory.
     """
     total = memory_of_products(request)
     if request.vram is None or total is None:
@@ -299,7 +305,7 @@ def memory_fraction(request: GpuRequest) -> str | None:
 
 
 def require_name(name: str, *, longest: int = LONGEST_NAME) -> None:
-    """Raise an error unless operators can append their suffixes to a name and the result is still a valid name.
+    """Raise an error if an object name is not valid, or too long for the suffixes that Kubeflow operators append.
 
     Args:
         name: Name of the object.
@@ -329,7 +335,10 @@ def _check_script(pod: TrainingPod, script: str) -> None:
 
 
 def _require_kernels(image: str, request: GpuRequest) -> None:
-    """Raise an error if a requested board is a Blackwell, but the CUDA release in the image tag is too old for it."""
+    """Raise an error if the user requests a Blackwell board, but the image has no CUDA kernels for this architecture.
+
+    The tag of such an image contains a CUDA release before 12.8 or an NGC release before 25.01.
+    """
     models = [known_board(product) for product in request.products]
     if "blackwell" not in request.families and all(one is None or one.architecture != "Blackwell" for one in models):
         return
@@ -340,6 +349,6 @@ def _require_kernels(image: str, request: GpuRequest) -> None:
         found = tag.search(image)
         if found is not None and (int(found[1]), int(found[2])) < first:
             raise GpuConstructsError(
-                f"image must be of {what} or later for a Blackwell board, because earlier ones have no kernels for it, "
-                f"got {image!r}. Use {PYTORCH_IMAGE!r} or a later one"
+                f"image must be of {what} or later for a Blackwell board, because earlier images have no CUDA kernels "
+                f"for it, got {image!r}. Use {PYTORCH_IMAGE!r} or a later one"
             )

@@ -1,4 +1,4 @@
-"""`Vllm`: a server of a language model with the OpenAI API."""
+"""`Vllm`: a server for a language model, with the OpenAI API."""
 
 from __future__ import annotations
 
@@ -59,26 +59,25 @@ _MODEL = fields.regex(
 
 
 class Vllm(HttpServer):
-    """A vLLM server for one model, with a disk for downloads and compiled kernels.
+    """A vLLM server for one language model, with a disk for downloads and compiled kernels.
 
-    Emits a Deployment, a Service and a PersistentVolumeClaim. The disk is only a cache, which each pod can fill again,
-    so a Deployment is enough and a StatefulSet is not necessary. A single replica uses the strategy ``Recreate``.
-    Several replicas must share one disk, which you set by ``volumes={"/data": ...}``.
+    Emits a Deployment, a Service and a PersistentVolumeClaim. A single replica uses the strategy ``Recreate``. Several
+    replicas must share one disk, which you set with ``volumes={"/data": ...}``.
 
     The pods run as the user ``vllm`` of the image (user ID 2000), and cannot write to their root file system. ``HOME``
-    is on the disk. The pods satisfy the Pod Security level ``restricted``. PyTorch needs the name of its user. The
-    recipe sets it as ``USER``, so that any other user ID works too.
+    is on the disk. The pods satisfy the Pod Security level ``restricted``. Other user IDs also work, because the recipe
+    sets ``USER=vllm``: PyTorch needs a username.
 
     **The memory budget.** At its start, vLLM reserves the fraction ``--gpu-memory-utilization`` of *all* memory of the
     GPU. The default of vLLM is 0.92. vLLM exits if less memory is free. The recipe computes the fraction from
     ``gpus=GpuRequest(vram=...)`` and rounds it down to hundredths. For example, ``vram="8Gi"`` (8192 MiB) on an RTX
     5070 Ti (16303 MiB) is 0.5025, so the recipe sets 0.50. For this, the recipe must know the memory of the GPU, from
-    ``request.products`` or ``gpu_memory``.
+    ``GpuRequest(products=...)`` or ``gpu_memory``.
 
     On a shared GPU, set ``vram`` or ``gpu_memory_utilization``, because the default leaves no memory to other pods. A
-    GPU counts as shared if ``profile.sharing`` shares it, if ``resource`` is a shared resource, or if the pods use an
-    existing claim. If two servers share a GPU, start them one after the other. Otherwise each of them counts the same
-    memory as free.
+    GPU counts as shared if ``profile.sharing`` shares it. It also counts as shared if the ``GpuRequest`` has a
+    ``resource`` that ends in ``.shared``, or a ``resource_claim``. If two servers share a GPU, start the second one
+    when the first one is ready. If they start together, both count the same memory as free.
 
     Source:
         vllm-project/vllm:vllm/config/cache.py, docs/deployment/docker.md, docs/deployment/k8s.md,
@@ -118,37 +117,38 @@ class Vllm(HttpServer):
             max_model_len: Context length in tokens. None: the longest context of the model, which often does not fit in
                 memory.
             gpu_memory_utilization: Fraction of the memory of each GPU that vLLM reserves, above 0 and at most 1. None:
-                the fraction that results from ``vram``. If there is no budget, 0.92, the default of vLLM.
-            pipeline_parallel_size: Number of groups into which vLLM divides the layers of the model. Each group has its
-                own GPUs, whose number is ``gpus`` divided by this value (``--tensor-parallel-size``). The model's
-                number of attention heads must be divisible by that number. For example, with 3 GPUs, set 3 here.
+                the fraction that results from ``vram``. Without ``vram``, 0.92, the default of vLLM.
+            pipeline_parallel_size: Number of groups of GPUs between which vLLM divides the layers of the model. Each
+                group has ``gpus / pipeline_parallel_size`` GPUs, the value of ``--tensor-parallel-size``. The number of
+                attention heads of the model must be divisible by the number of GPUs in a group. For example, with 3
+                GPUs, set 3, so that each group has one GPU.
             hf_token: Hugging Face token for models that need a login: ``EnvValue.secret("hugging-face", key="token")``.
-            args: Further command-line flags of ``vllm serve``.
+            args: Command-line flags of ``vllm serve`` to add.
             storage: Size of the disk for models and compiled kernels, as a quantity.
             storage_class_name: Name of the StorageClass of the disk. None: the default of the cluster.
             shared_memory: Size of ``/dev/shm``, as a quantity. None: 2Gi for several GPUs, whose processes communicate
-                through it. For one GPU, 64 MiB, the default of the container runtime. MPS provides its own
-                ``/dev/shm``.
-            startup_seconds: Time that the server may need before its first answer, in seconds. The first start
-                downloads the model.
+                through ``/dev/shm``. For one GPU, 64 MiB, the default of the container runtime. Do not set it with MPS,
+                which provides its own ``/dev/shm``.
+            startup_seconds: Time that the server may need to start, in seconds. The first start downloads the model.
             replicas: Number of pods, each with its own GPUs.
-            gpu_memory: Memory of one whole GPU, as a quantity that ``nvidia-smi`` shows. The recipe needs it only for a
-                budget. None: the memory of ``request.products``, if the library knows each of these boards.
-            image: Official image of vLLM. Releases without the user ``vllm`` (before spring 2026) work too.
+            gpu_memory: Memory of one whole GPU, as ``nvidia-smi`` shows it, such as ``16303Mi``. The recipe needs this
+                value only for a memory budget (``vram``). None: the memory of the largest board in
+                ``GpuRequest(products=...)``, if the library knows each of these boards.
+            image: Official image of vLLM. Releases without the user ``vllm`` (before spring 2026) also work.
             run_as_user: User ID of the processes and group ID of the disk. It must not be 0.
             options: Options of ``GpuWorkload``. For this recipe:
 
-                - ``gpus`` is the number of GPUs of each pod, or a ``GpuRequest``. vLLM needs compute capability 7.5. If
-                  the cluster has older boards and runs GPU Feature Discovery, use
+                - ``gpus`` is the number of GPUs of each pod, or a ``GpuRequest``. vLLM needs compute capability 7.5 or
+                  later. If the cluster has older boards and runs GPU Feature Discovery, use
                   ``GpuRequest(min_compute_capability="7.5")``.
                 - ``env`` overrides ``USER`` and ``HF_TOKEN``. It must not contain ``HOME`` or ``HF_HOME``.
-                - ``volumes`` with the path ``/data`` replaces the disk.
+                - A volume at the path ``/data`` in ``volumes`` replaces the disk.
                 - ``resources`` by default request 2 CPUs and 8Gi, with a memory limit of 32Gi.
 
         Raises:
-            GpuConstructsError: The model name is not valid, a shared GPU has no budget, the recipe cannot compute the
-                budget, ``args`` contains a flag that has its own keyword or that the recipe sets, several replicas have
-                no shared disk, or ``GpuWorkload`` rejects an option.
+            GpuConstructsError: If the model name is not valid, if a shared GPU has no budget, or if the recipe cannot
+                compute the fraction for the budget. Also raised if ``args`` contains a flag that a keyword or the
+                recipe sets, several replicas have no shared disk, or ``GpuWorkload`` rejects an option.
         """
         _check_model("model", model)
         fields.whole_number("run_as_user", run_as_user, minimum=1)
@@ -217,7 +217,15 @@ def _check_token(given: object) -> None:
 
 
 def _count(gpus: object) -> int:
-    """Return the number of GPUs of a pod. ``GpuWorkload`` rejects a value that is not a whole number."""
+    """Return the number of GPUs of a pod.
+
+    Args:
+        gpus: Value of the option ``gpus``: a number or a ``GpuRequest``. For an invalid value, the result is 1, and
+            ``GpuWorkload`` later rejects the value.
+
+    Raises:
+        GpuConstructsError: The user requests several MIG devices for a pod.
+    """
     if not isinstance(gpus, GpuRequest):
         return gpus if isinstance(gpus, int) else 1
     if gpus.mig_size is not None and gpus.count > 1:
@@ -229,7 +237,12 @@ def _count(gpus: object) -> int:
 
 
 def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared: bool) -> str | None:
-    """Return the text for ``--gpu-memory-utilization``, the share of GPU memory. Return None if vLLM's default applies.
+    """Return the value of ``--gpu-memory-utilization`` as text. Return None if the default of vLLM applies.
+
+    Args:
+        given: Value of the keyword ``gpu_memory_utilization``.
+        budget: Memory budget of the pod; None if the pod has no budget.
+        is_shared: Whether several pods can use the same GPU.
 
     Raises:
         GpuConstructsError: The value is out of range, two options set it, or the memory of the GPU is unknown.
@@ -245,8 +258,8 @@ def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared:
         if is_shared:
             raise GpuConstructsError(
                 "request.vram must have a value for shared GPUs: by default, vLLM reserves 0.92 of the whole memory. "
-                "Set gpus=GpuRequest(vram='8Gi', products=[...]), or gpu_memory=... in place of products, or "
-                "gpu_memory_utilization=..."
+                "Set gpus=GpuRequest(vram='8Gi', products=[...]). Without products, also set gpu_memory=... of Vllm. "
+                "Or set only gpu_memory_utilization=..."
             )
         return None
     if budget.hundredths is None:
@@ -270,12 +283,13 @@ def flags_of(
     max_model_len: int | None,
     utilization: str | None,
 ) -> list[str]:
-    """Return the arguments of ``vllm serve`` that result from the keywords of the recipe.
+    """Return the arguments of ``vllm serve`` for the keywords of the recipe.
 
-    ``count`` is the number of GPUs of each pod. ``utilization`` is the fraction of GPU memory, as text.
+    ``Vllm`` describes the arguments, except ``count`` (number of GPUs of each pod) and ``utilization`` (value of
+    ``--gpu-memory-utilization``; None for the default of vLLM).
 
     Raises:
-        GpuConstructsError: A number is not valid, or vLLM cannot divide the GPUs into the groups of layers.
+        GpuConstructsError: A number is not valid, or ``pipeline_parallel_size`` does not divide the number of GPUs.
     """
     fields.whole_number("pipeline_parallel_size", pipeline_parallel_size, minimum=1)
     if count % pipeline_parallel_size:

@@ -1,7 +1,7 @@
-"""Checks of the user's own patches of a Talos machine configuration. ``talosctl`` merges these patches.
+"""Checks of the patches that a user passes to `TalosGpuNode` as ``config_patches``.
 
-A patch is a partial document of the machine configuration: the main document (``v1alpha1``), or a document that has a
-``kind``.
+A patch is a partial YAML document of the machine configuration: of the main document (``v1alpha1``), or of a document
+with a ``kind``. ``talosctl`` merges the patches into the machine configuration.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ from gpu_constructs.talos.manifests import (
 from gpu_constructs.talos.options import KernelModule, Role, check_node_labels, module_key, node_taints_are_kept
 
 Deletion = tuple[tuple[str, ...], tuple[str, str] | None]
-"""What a patch deletes: the path of the value. For a list item, also the key and the value that identify the item."""
+"""A deletion in a patch: a pair of the path of a value, and None if the patch deletes this value.
+
+If the patch deletes an item of a list, the path is that of the list. The second element is then a key and its value,
+which identify the item.
+"""
 
 _KIND = fields.regex(r"[A-Z][A-Za-z0-9]*\Z")
 _IMAGE = fields.regex(r"[!-~]+\Z")
@@ -39,12 +43,15 @@ _FACTORY = "factory.talos.dev/"
 
 
 def table() -> Any:
-    """Return the table of the document kinds of Talos, with the keys of each kind and the types of their values."""
+    """Return the table ``config_shapes.yaml``: document kinds of Talos, their keys, and the types of their values."""
     return tables.table(__package__, "config_shapes.yaml")
 
 
 def document_kinds(platform: Talos) -> dict[str, str]:
-    """Return a dict from each document kind that a Talos release reads to the release line that introduced it."""
+    """Return the minor Talos release that introduced each document kind, for example ``{"KubeNodeConfig": "1.14"}``.
+
+    The result contains only the document kinds that the Talos release of ``platform`` reads.
+    """
     lines = list(table()["kinds"])
     known = lines[: lines.index(platform.line) + 1]
     return {kind: line for line in known for kind in table()["kinds"][line].split()}
@@ -58,9 +65,9 @@ def patched(
     role: Role,
     schematic_id: str,
 ) -> list[Document]:
-    """Return the documents of the library, followed by the user's patches. ``talosctl`` merges them in this order.
+    """Check the user's patches. Return the documents of the library, followed by these patches.
 
-    The checks of the patches use the platform, the role and the schematic of the node.
+    ``schematic_id`` is the ID of the node's schematic. A patch must not set the installer image of another schematic.
 
     Raises:
         GpuConstructsError: If Talos would reject or ignore a patch, or if a patch changes or deletes a setting of the
@@ -150,8 +157,8 @@ def _refuse_extensions(field: str, extensions: object) -> None:
     images = [item.get("image", "") if isinstance(item, Mapping) else item for item in items]
     ways_out = ", ".join(f"{replacement(str(image))} for {image!r}" for image in images)
     raise GpuConstructsError(
-        f"{field} must be left out, because Talos 1.10 and later use only the extensions in the installer image, "
-        f"got {len(images)} of them. Use {ways_out}"
+        f"{field} must be left out, because Talos 1.10 and later ignore this list and use the extensions in the "
+        f"installer image, got {len(images)} items. Use {ways_out}"
     )
 
 
@@ -186,7 +193,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "machine.kubelet.extraConfig.registerWithTaints": _check_registered_taints,
     "config.registerWithTaints": _check_registered_taints,
 }
-"""Checks of single values, by the path of the value. They apply to every document that has a value at the path."""
+"""Functions that check a value in a patch, by dotted path of the value."""
 
 
 def _check_image(field: str, image: object, schematic_id: str) -> None:
@@ -239,16 +246,16 @@ def _check_kind(field: str, kind: object, platform: Talos) -> None:
 
 
 def _deletions(field: str, value: Any, path: tuple[str, ...] = (), *, in_item: bool = False) -> Iterator[Deletion]:
-    """Yield what a patch deletes with ``$patch: delete``, as pairs of a path and an item.
+    """Yield a ``Deletion`` for each value and each list item that a patch deletes with ``$patch: delete``.
 
-    The item is None if the patch deletes the value at the path. If it deletes an item of the list at the path, the pair
-    contains the key and the value that identify this item.
+    For example, the patch ``machine: {sysctls: {$patch: delete}}`` yields ``(("machine", "sysctls"), None)``.
+    For a list item, the second element is a pair that identifies the item, such as ``("interface", "eth0")``.
 
     Args:
-        field: Name of the value in messages.
-        value: Patch, or a part of it.
-        path: Path of the value in the patch.
-        in_item: Whether the value is inside of a list item.
+        field: Path of the value in messages.
+        value: Patch, or a value inside the patch.
+        path: Keys from the root of the patch to the value.
+        in_item: Whether the value is inside a list item.
 
     Raises:
         GpuConstructsError: Talos would reject the ``$patch`` key, or would delete more than the patch states.
@@ -259,7 +266,7 @@ def _deletions(field: str, value: Any, path: tuple[str, ...] = (), *, in_item: b
             _refuse_directive(
                 field,
                 value,
-                "in a document that otherwise contains only its kind and name"
+                "in a separate document, which has no other keys than kind and name"
                 if not path
                 else "and the only key of its mapping, outside of list items",
             )
@@ -333,9 +340,9 @@ def _check_agrees(field: str, ours: Any, theirs: Any, path: tuple[str, ...]) -> 
 
 
 def _spelt(key: str, path: tuple[str, ...]) -> str:
-    """Return a key of the section at ``path``. If the section lists kernel parameters, put dots in place of slashes.
+    """Return a key of the section at ``path``, with dots in place of slashes if the section has kernel parameters.
 
-    For example, ``net/core/bpf_jit_harden`` becomes ``net.core.bpf_jit_harden``.
+    For example, ``net/core/bpf_jit_harden`` becomes ``net.core.bpf_jit_harden``. Other keys stay unchanged.
     """
     return key.replace("/", ".") if path[-1:] in (("sysctls",), ("params",)) else key
 
@@ -349,9 +356,9 @@ def _within(field: str) -> Iterator[None]:
 
 
 def _check_once(documents: Sequence[Document]) -> None:
-    """Raise an error if lists in several documents contradict each other, such as two lists with the same taint.
+    """Raise if lists in several documents of a machine configuration contradict each other.
 
-    Talos joins these lists and does not check the result.
+    Talos joins these lists and does not check the result. For example, two lists must not contain the same taint.
     """
     values = [cleared(document) or {} for document in documents]
     configs = [document for document in values if "kind" not in document]
@@ -359,8 +366,8 @@ def _check_once(documents: Sequence[Document]) -> None:
     if paths.count(CRI_CUSTOMIZATION_PATH) > 1:
         raise GpuConstructsError(
             f"config_patches must not contain a second file {CRI_CUSTOMIZATION_PATH}, because Talos accepts only one, "
-            f"got {paths.count(CRI_CUSTOMIZATION_PATH)}. Combine their contents in one file, and leave out "
-            "default_runtime if yours sets default_runtime_name"
+            f"got {paths.count(CRI_CUSTOMIZATION_PATH)}. Combine the contents in one file, and leave out "
+            "default_runtime if this file sets default_runtime_name"
         )
     of_kind = [document for document in values if document.get("kind") == "KernelModuleConfig"]
     _check_modules_once([*_listed(configs, "machine.kernel.modules"), *of_kind])

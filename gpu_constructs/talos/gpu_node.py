@@ -88,25 +88,26 @@ InstallerPlatform = Literal[
 class TalosGpuNode(GpuConstruct):
     """The machine configuration of Talos nodes with GPUs, and the schematic of the installer image that they need.
 
-    A schematic is a list of system extensions and kernel arguments. An Image Factory builds the installer image from
-    it.
+    A schematic is a list of system extensions and kernel arguments, from which an Image Factory builds the installer
+    image.
 
     Emits no Kubernetes object. ``synth`` writes these files to ``dist/machine-config/``:
 
-    - ``<name>.yaml``: a patch for ``talosctl``. Up to Talos 1.13 it is one v1alpha1 document. From Talos 1.14 on it has
-      one document for each subject.
-    - ``<name>.patch-1.yaml`` and so on: the user's own patches. ``talosctl`` merges them in this order after the first
-      file.
+    - ``<name>.yaml``: a machine configuration patch for ``talosctl``. Up to Talos 1.13, it contains one v1alpha1
+      document. From Talos 1.14 on, it contains several documents, such as KubeNodeConfig.
+    - ``<name>.patch-1.yaml``, ``<name>.patch-2.yaml`` and so on: the patches in ``config_patches``. Pass them to
+      ``talosctl`` in this order after ``<name>.yaml``.
     - ``<name>.schematic.yaml``: the schematic. Register it once with an Image Factory.
 
     Attributes:
-        name: Name of the files.
+        name: First part of the names of these files.
         platform: The Talos release of the nodes.
-        extensions: The system extensions of the installer image, sorted.
+        extensions: Names of the system extensions of the installer image, sorted.
         schematic: The schematic, with its ``id``.
-        machine_config: The documents of the machine configuration. The user's patches come last.
-        driver_version: Version of the NVIDIA driver on the node. None if ``platform`` has no patch number, or if the
-            library does not know the release.
+        machine_config: The documents of the machine configuration as dicts, followed by the patches in
+            ``config_patches``.
+        driver_version: Version of the NVIDIA driver on the nodes. None if ``platform`` has no patch number, such as
+            ``Talos("1.12")``, or if the library does not know the Talos release.
 
     Source:
         siderolabs/talos@v1.12.11, v1.14.0-rc.1:pkg/machinery/config/types; siderolabs/extensions@v1.12.11:nvidia-gpu
@@ -146,7 +147,7 @@ class TalosGpuNode(GpuConstruct):
             id: ID of the construct.
             platform: Talos release of the nodes, such as ``Talos("1.12.11")``. A release that has no patch number, such
                 as ``Talos("1.12")``, has no installer image.
-            name: Name of the files. None, the default: the construct ID.
+            name: First part of the names of the output files. None, the default: the construct ID.
             role: ``worker`` or ``controlplane``. It determines which labels and taints a node may set on itself.
             kernel_module_type: Variant of the NVIDIA kernel modules: ``open``, which NVIDIA recommends since Turing, or
                 ``proprietary``.
@@ -157,27 +158,29 @@ class TalosGpuNode(GpuConstruct):
             gdrdrv: Whether to add GPUDirect RDMA copies (GDRCopy), as a system extension and a kernel module. Needs
                 Talos 1.12 or later. To set parameters of the module, use ``kernel_modules=[KernelModule(name="gdrdrv",
                 parameters=[...])]``.
-            extensions: Names of further official system extensions. You can omit the prefix ``siderolabs/``.
+            extensions: Names of other official system extensions to add. You can omit the prefix ``siderolabs/``.
             extra_kernel_args: Kernel arguments of the installed system, one in each item.
-            kernel_modules: Further kernel modules, or parameters of the NVIDIA modules.
+            kernel_modules: Further kernel modules. To set parameters of an NVIDIA module, add a ``KernelModule`` with
+                the name of this module.
             sysctls: Kernel parameters (sysctls) by name.
             default_runtime: Whether every container of the node runs under the NVIDIA runtime. False by default,
-                because GPU pods select it by their runtime class.
+                because GPU pods select this runtime by their runtime class.
             operator_validator: Whether the validator of the GPU Operator runs on the node. False sets the node label
-                that ``ValidationBridge`` needs. If the operator has already labeled the node, Talos does not own the
-                label and cannot change it. On such a node, first run ``kubectl label node <node>
+                that ``ValidationBridge(strategy="markers")`` needs. If the GPU Operator has already labeled the node,
+                Talos does not own the label and cannot change it. On such a node, first run ``kubectl label node <node>
                 nvidia.com/gpu.deploy.operator-validator=false --overwrite``.
             node_labels: Labels of the node.
             node_annotations: Annotations of the node.
-            taints: Taints of the node. The kubelet of a worker sets them when it registers the node. On a worker that
-                is already registered, first run ``kubectl taint``. Otherwise Talos 1.14 does not set the labels of the
-                node either.
-            installer_platform: Platform on which the node runs, by its name in Talos, such as ``metal``.
+            taints: Taints of the node. The kubelet of a worker sets them when it registers the node. If a worker is
+                already registered, first set the taints with ``kubectl taint``. Otherwise, the node does not get the
+                taints and, from Talos 1.14 on, does not get new labels either.
+            installer_platform: Machine or cloud on which the node runs, by its name in Talos, such as ``metal``.
             secureboot: Whether to use the signed installer image for SecureBoot.
-            config_patches: Further machine configuration: partial v1alpha1 documents, and documents with a kind. The
-                library checks each patch and writes it to its own file. ``talosctl`` merges these files after that of
-                the node. From Talos 1.14 on, most sections of a v1alpha1 document have their own document kind.
-                ``{"$patch": "delete"}`` deletes settings that do not come from this construct.
+            config_patches: Patches of the machine configuration that the nodes also need: partial v1alpha1 documents,
+                and documents with a kind. The library checks each patch and writes it to its own file
+                ``<name>.patch-<number>.yaml``. From Talos 1.14 on, most sections of a v1alpha1 document have their own
+                document kind, which a patch must use. ``{"$patch": "delete"}`` must not delete settings of this
+                construct.
 
         Raises:
             GpuConstructsError: If Talos would reject or silently ignore a setting, or if settings contradict each
@@ -237,7 +240,7 @@ class TalosGpuNode(GpuConstruct):
 
     @property
     def schematic_id(self) -> str:
-        """The ID of the schematic. The library computes it and sends no request to an Image Factory."""
+        """The ID of the schematic. The library computes it without a request to an Image Factory."""
         return self.schematic.id
 
     @property
@@ -258,7 +261,7 @@ class TalosGpuNode(GpuConstruct):
         return self._image
 
     def side_files(self) -> list[SideFile]:
-        """Return the files to write: the patch of the node, the user's patches after it, and the schematic."""
+        """Return the files that ``synth`` writes: the generated patch, your ``config_patches``, and the schematic."""
         own, further = self.machine_config[: self._own], self.machine_config[self._own :]
         comment, schematic = _comment(self, self._image, len(further)), f"# Schematic {self.schematic_id}\n"
         texts = {
@@ -270,14 +273,14 @@ class TalosGpuNode(GpuConstruct):
 
 
 def _comment(node: TalosGpuNode, image: str | None, further: int) -> str:
-    """Return the comment at the top of the machine configuration file of a node.
+    """Return the comment at the top of the file ``<name>.yaml`` with the machine configuration patch.
 
-    The comment contains the installer image and the names of further patch files.
+    The comment contains the installer image and the names of the other patch files.
 
     Args:
-        node: Node.
-        image: Installer image; None if the library does not know it.
-        further: Number of patch files for settings that this file cannot contain.
+        node: Construct of the node.
+        image: Installer image; None if the Talos release has no patch number.
+        further: Number of patches in ``config_patches``, each of which has its own file.
     """
     image = (
         installer_image_of(node.machine_config)

@@ -1,7 +1,7 @@
-"""Contents of the installer image of a Talos GPU node: drivers, system extensions, and the schematic.
+"""Contents of the installer image of a Talos GPU node: NVIDIA drivers, system extensions, and the schematic.
 
-A schematic is a list of system extensions and kernel arguments. An Image Factory builds the installer image from it.
-The table drivers.csv lists the driver versions of the Talos patch releases.
+A schematic is a list of system extensions and kernel arguments, from which an Image Factory builds the installer image.
+The table ``drivers.csv`` lists the NVIDIA driver versions in the Talos patch releases.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _of_line(platform: Talos) -> list[dict[str, str]]:
 
 
 def patch_release(platform: Talos) -> str | None:
-    """Return the patch release of a platform, such as ``1.12.4`` for ``Talos("v1.12.4")``.
+    """Return the Talos patch release of a platform, such as ``1.12.4`` for ``Talos("v1.12.4")``.
 
     Return None for a release that has no patch number, such as ``Talos("1.12")``.
     """
@@ -62,16 +62,22 @@ def patch_release(platform: Talos) -> str | None:
 
 
 def newest_known_release(platform: Talos) -> str:
-    """Return the newest patch release of the platform's release line that the library knows.
+    """Return the newest Talos patch release in ``drivers.csv`` for the minor release of a platform.
 
-    If the line has no release yet, return its newest release candidate.
+    For example, the result for ``Talos("1.12")`` begins with ``1.12.``. If the minor release only has release
+    candidates, return the newest release candidate.
     """
     row = _of_line(platform)[-1]
     return row["candidate"] or f"{row['line']}.{row['last']}"
 
 
 def driver_version(platform: Talos, branch: Branch) -> str | None:
-    """Return the NVIDIA driver version of a driver branch in a Talos patch release. Return None if it is unknown."""
+    """Return the NVIDIA driver version in a Talos patch release, such as ``570.148.08``. Return None if it is unknown.
+
+    Args:
+        platform: Talos release.
+        branch: Driver branch: ``production`` or ``lts``.
+    """
     release = patch_release(platform)
     for row in _of_line(platform):
         patches = range(int(row["first"]), int(row["last"]) + 1)
@@ -81,21 +87,22 @@ def driver_version(platform: Talos, branch: Branch) -> str | None:
 
 
 def driver_branch(platform: Talos, branch: Branch) -> int:
-    """Return the version number of a driver branch, such as 570.
+    """Return the major version of the NVIDIA driver of a driver branch in a Talos release, such as 570.
 
-    All releases of a Talos release line have the same number.
+    All patch releases of a minor Talos release have the same major version.
     """
     return int(_of_line(platform)[0][branch].partition(".")[0])
 
 
 @dataclass(frozen=True)
 class _Support:
-    """The kernel module types and the driver branches that support a GPU architecture.
+    """The types of kernel modules and the versions of the NVIDIA driver that support a GPU architecture.
 
     Attributes:
-        kernel_module_types: Types of kernel modules that support it.
-        first_branch: First driver branch that supports it. None: the oldest branch that the library knows supports it.
-        last_branch: Last driver branch that supports it. None: the newest branch that the library knows supports it.
+        kernel_module_types: Types of kernel modules that support the architecture.
+        first_branch: First major version of the NVIDIA driver that supports the architecture, such as 570. None: no
+            minimum.
+        last_branch: Last major version of the NVIDIA driver that supports the architecture. None: no maximum.
     """
 
     kernel_module_types: tuple[KernelModuleType, ...] = ("open", "proprietary")
@@ -128,9 +135,11 @@ def gpu_extensions(
 ) -> tuple[str, ...]:
     """Return the names of all system extensions of a GPU node, sorted, with the prefix ``siderolabs/``.
 
+    ``TalosGpuNode`` describes the arguments. ``further`` is its keyword ``extensions``.
+
     Raises:
-        GpuConstructsError: If Talos has no such extension, extensions exclude each other, or the kernel modules do not
-            support the architecture of the GPUs.
+        GpuConstructsError: If Talos has no such extension, if extensions exclude each other, or if the kernel modules
+            do not support the architecture of the GPUs.
     """
     if gpu_architecture is not None:
         _drives(platform, kernel_module_type, branch, gpu_architecture)
@@ -210,7 +219,13 @@ def _is_driven(platform: Talos, branch: Branch, support: _Support) -> bool:
 
 
 def replacement(image: str) -> str:
-    """Return the keyword of ``TalosGpuNode`` to use instead of an image in the list ``machine.install.extensions``."""
+    """Return, as text for messages, the keyword of ``TalosGpuNode`` that adds a system extension.
+
+    For example, the result for ``nvidia-gdrdrv-device`` is ``gdrdrv=True``.
+
+    Args:
+        image: Image of the system extension, as in the list ``machine.install.extensions`` of a machine configuration.
+    """
     name = re.split(r"[:@]", image.rpartition("/")[2])[0]
     for branch in BRANCHES:
         name = name.removesuffix(f"-{branch}")
@@ -231,16 +246,17 @@ def _keyword(name: str) -> str:
 class TalosSchematic(fields.Options):
     """The list of system extensions and kernel arguments from which an Image Factory builds an installer image.
 
-    The attributes have the names of the factory's fields (https://factory.talos.dev). The library computes the ID of
-    the schematic and sends no request to the factory. The order of extensions and of arguments matters: another order
-    has another ID.
+    The attributes are fields of the Image Factory (https://factory.talos.dev), such as ``extraKernelArgs``. The library
+    computes the ID of the schematic without a request to the Image Factory. A different order of extensions or
+    arguments results in a different ID.
 
     Attributes:
         official_extensions: Names of system extensions, with the prefix ``siderolabs/``.
         extra_kernel_args: Kernel arguments, one in each item. A leading ``-`` removes a default argument.
 
     Raises:
-        GpuConstructsError: If an extension or an argument makes it uncertain which ID the factory would compute.
+        GpuConstructsError: If the library cannot compute the ID, because an extension name or a kernel argument has an
+            unusual form.
 
     Source:
         siderolabs/image-factory@v1.5.0:pkg/schematic/schematic.go
@@ -267,13 +283,13 @@ class TalosSchematic(fields.Options):
 
     @property
     def id(self) -> str:
-        """The ID that the factory gives to the schematic when you register it."""
+        """The ID that an Image Factory computes for the schematic when you register it."""
         import hashlib
 
         return hashlib.sha256(self.to_yaml().encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schematic as a dict with the field names of the Talos Image Factory."""
+        """Return the schematic as a dict with the field names of an Image Factory."""
         customization: dict[str, Any] = {}
         if self.extra_kernel_args:
             customization["extraKernelArgs"] = list(self.extra_kernel_args)
@@ -282,7 +298,7 @@ class TalosSchematic(fields.Options):
         return {"customization": customization}
 
     def to_yaml(self) -> str:
-        """Return the schematic as the exact YAML text that the factory writes. The ID is the checksum of this text."""
+        """Return the exact YAML text that an Image Factory writes for the schematic. Its SHA-256 is the ID."""
         return "\n".join(_lines(self.to_dict())) + "\n"
 
 

@@ -1,4 +1,8 @@
-"""The machine configuration of a GPU node, in the format that its Talos release reads."""
+"""The documents of the machine configuration of a GPU node, in the format of its Talos release.
+
+A document is a YAML document, as a dict. Up to Talos 1.13, the library writes one document (``v1alpha1``) without a
+``kind``. From Talos 1.14 on, it writes several documents with a ``kind``, such as KubeNodeConfig.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _DEFAULT_RUNTIME = """\
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSettings:
-    """The settings of a GPU node, in a form that is independent of the Talos release."""
+    """The settings for the machine configuration of a GPU node. They do not depend on the Talos release."""
 
     kernel_modules: Sequence[KernelModule]
     sysctls: Mapping[str, str]
@@ -36,7 +40,13 @@ class NodeSettings:
 
 
 def machine_config(platform: Talos, role: Role, settings: NodeSettings) -> list[Document]:
-    """Return the documents of the machine configuration, as dicts in the format that the Talos release reads."""
+    """Return the documents of the machine configuration for a Talos release, as dicts.
+
+    Args:
+        platform: Talos release of the node.
+        role: Role of the node, which determines how Talos sets its taints.
+        settings: Settings of the node.
+    """
     if platform.machine_config == "multi-document":
         return _documents(settings)
     return [_v1alpha1(settings, keeps_node_taints=node_taints_are_kept(platform, role))]
@@ -87,14 +97,14 @@ def _filled(sections: Mapping[str, Any]) -> Document:
 
 
 def is_deletion(value: object) -> bool:
-    """Check whether a value in a patch is ``{"$patch": "delete"}``, which deletes the setting at the same path."""
+    """Check whether a mapping in a patch contains ``$patch: delete``, which deletes the setting at the same path."""
     return isinstance(value, Mapping) and value.get(DIRECTIVE) == "delete"
 
 
 def cleared(value: Any) -> Any:
-    """Return a copy of a patch without ``$patch`` directives.
+    """Return a copy of a patch without ``$patch: delete``.
 
-    A deleted value becomes None, and deleted list items are absent.
+    In the copy, a value that the patch deletes is None, and list items that the patch deletes are absent.
     """
     if isinstance(value, Mapping):
         return None if is_deletion(value) else {key: cleared(inner) for key, inner in value.items()}
@@ -117,29 +127,33 @@ def _mapping_at(documents: Sequence[Document], places: Mapping[str | None, str])
 
 
 def installer_image_of(documents: Sequence[Document]) -> str | None:
-    """Return the installer image that the documents set. Return None if they set none.
+    """Return the installer image that the documents set. Return None if no document sets it.
 
-    If several documents set an installer image, the last document wins.
+    If several documents set an installer image, the last document takes precedence.
     """
     images = [image for image in _places(documents, {None: "machine.install.image"}) if isinstance(image, str)]
     return images[-1] if images else None
 
 
 def node_labels_of(documents: Sequence[Document]) -> dict[str, str]:
-    """Return the node labels that the documents set."""
+    """Return the node labels that the documents of a machine configuration set. Later documents take precedence."""
     return _mapping_at(documents, {None: "machine.nodeLabels", "KubeNodeConfig": "labels"})
 
 
 def node_taints_of(documents: Sequence[Document]) -> dict[str, str]:
     """Return the taints in ``machine.nodeTaints`` or, since Talos 1.14, in the document KubeNodeConfig.
 
-    The result is a dict from the key of each taint to its value and effect, such as ``:NoSchedule``.
+    The keys of the result are the keys of the taints. The values are texts with the value and the effect of the taint,
+    such as ``true:NoSchedule``.
     """
     return _mapping_at(documents, {None: "machine.nodeTaints", "KubeNodeConfig": "taints"})
 
 
 def registered_taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
-    """Return the taints that the kubelet sets when it registers the node."""
+    """Return the taints that the kubelet sets when it registers the node, as dicts with ``key``, ``value``, ``effect``.
+
+    They are in ``registerWithTaints`` of the documents.
+    """
     places: Mapping[str | None, str] = {
         None: "machine.kubelet.extraConfig.registerWithTaints",
         "KubeletConfig": "config.registerWithTaints",
@@ -149,6 +163,6 @@ def registered_taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
 
 
 def taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
-    """Return all taints of the node, as dicts with the fields of a Kubernetes taint."""
+    """Return all taints that Talos or the kubelet sets on the node, as dicts with the fields of a Kubernetes taint."""
     node_taints = node_taints_of(documents).items()
     return registered_taints_of(documents) + [taint_of_text(key, text).to_manifest() for key, text in node_taints]

@@ -1,4 +1,4 @@
-"""Kernel modules, labels, taints and kernel parameters that a user may set for a Talos node."""
+"""Options of `TalosGpuNode` and their checks: kernel modules, labels, taints and kernel parameters of a Talos node."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from gpu_constructs.records import dataclass, regex
 Role = Literal["worker", "controlplane"]
 
 NVIDIA_MODULES = ("nvidia", "nvidia_uvm", "nvidia_drm", "nvidia_modeset")
-"""NVIDIA modules that the node must load by name. The system extension prevents the kernel from loading them itself."""
+"""NVIDIA kernel modules that the machine configuration must list.
+
+The system extension prevents the kernel from loading these modules automatically.
+"""
 
 GDRDRV_MODULE = "gdrdrv"
 OPERATOR_VALIDATOR = "nvidia.com/gpu.deploy.operator-validator"
-"""Node label with the value ``false`` if the validator of the GPU Operator must not run on the node."""
+"""Key of a node label. With the value ``false``, the validator of the GPU Operator does not run on the node."""
 
 _BPF_JIT_HARDEN = "net.core.bpf_jit_harden"
 _SYSCTL = regex(r"[!-~]+\Z")
@@ -60,12 +63,16 @@ class KernelModule(fields.Options):
 
 
 def module_key(name: str) -> str:
-    """Return the name by which the kernel knows a module, with underscores in place of dashes."""
+    """Return the name of a kernel module with underscores in place of dashes, because the kernel treats both alike."""
     return name.replace("-", "_")
 
 
 def merged_modules(defaults: Sequence[str], given: Sequence[KernelModule]) -> tuple[KernelModule, ...]:
-    """Return the kernel modules to load. A module of the user replaces the default module with the same name.
+    """Return the kernel modules that the node loads. A module of the user replaces a default module of the same name.
+
+    Args:
+        defaults: Names of the default modules.
+        given: Modules of the user.
 
     Raises:
         GpuConstructsError: If a module occurs twice with different parameters.
@@ -82,10 +89,11 @@ def merged_modules(defaults: Sequence[str], given: Sequence[KernelModule]) -> tu
 
 
 def merged_sysctls(platform: Talos, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the kernel parameters of the user together with those that the Talos release requires.
+    """Return the kernel parameters of the user, and the kernel parameters that the Talos release requires.
 
     Raises:
-        GpuConstructsError: If a key is not a kernel parameter, or a value contradicts what the release requires.
+        GpuConstructsError: If a key is not a kernel parameter, or a value contradicts a value that the Talos release
+            requires.
     """
     needed = {_BPF_JIT_HARDEN: "1"} if platform.needs_bpf_jit_harden else {}
     for key, got in given.items():
@@ -100,15 +108,16 @@ def merged_sysctls(platform: Talos, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def node_taints_are_kept(platform: Talos, role: Role) -> bool:
-    """Check whether Talos itself may set the taints that the machine configuration lists for the node.
+    """Check whether Talos itself can set taints on a node, from ``machine.nodeTaints`` or KubeNodeConfig.
 
-    If Talos may not set them, the kubelet sets them when it registers the node.
+    If not, the API server would reject these taints. The library then uses ``registerWithTaints``, with which the
+    kubelet sets the taints when it registers the node.
     """
     return role == "controlplane" or platform.node_taints_reach_workers
 
 
 def check_taints(platform: Talos, role: Role, taints: Sequence[Taint]) -> None:
-    """Raise an error if two taints would have the same key in the machine configuration."""
+    """Raise if the machine configuration cannot contain all taints, because two taints have the same key."""
     is_keyed = node_taints_are_kept(platform, role)
     seen: set[tuple[str, ...]] = set()
     for taint in taints:
@@ -119,16 +128,21 @@ def check_taints(platform: Talos, role: Role, taints: Sequence[Taint]) -> None:
 
 
 def may_label_itself(key: str) -> bool:
-    """Check whether the admission plugin NodeRestriction lets a node set the label with this key on itself."""
+    """Check whether the admission plugin NodeRestriction allows a node to set a label with this key on itself."""
     domain = key.rpartition("/")[0]
     return not _GUARDED.fullmatch(domain) or key in _KUBELETS_OWN or _OPEN.fullmatch(domain) is not None
 
 
 def check_node_labels(field: str, labels: Mapping[str, str], role: Role) -> None:
-    """Raise an error if a label would never reach the node.
+    """Raise if a label is invalid, or if the API server would reject a label that Talos sets on a worker.
 
-    Talos sets the labels of a worker with the credentials of that worker. If the API server rejects one label, Talos
-    sets none of them.
+    Talos sets the labels of a worker with the credentials of this worker. If the API server rejects one label, Talos
+    sets no label at all.
+
+    Args:
+        field: Name of the option in messages.
+        labels: Labels of the node.
+        role: Role of the node.
     """
     fields.labels(field, labels)
     for key in labels:
@@ -140,10 +154,12 @@ def check_node_labels(field: str, labels: Mapping[str, str], role: Role) -> None
 
 
 def labels_of_node(labels: Mapping[str, str], *, operator_validator: bool) -> dict[str, str]:
-    """Return the labels of the node, as the user sets them.
+    """Return the labels of the node that the machine configuration sets.
 
-    If ``operator_validator`` is False, the result also contains the label that keeps the validator of the GPU Operator
-    off the node.
+    Args:
+        labels: Labels of the user.
+        operator_validator: Whether the validator of the GPU Operator runs on the node. If False, the result also
+            contains the label ``nvidia.com/gpu.deploy.operator-validator=false``.
     """
     if operator_validator:
         return dict(labels)

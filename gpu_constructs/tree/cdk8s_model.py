@@ -1,7 +1,7 @@
-"""A model in Python of the construct trees that cdk8s holds in Node.js.
+"""A model in Python of the construct trees that cdk8s keeps in Node.js.
 
-The model answers the messages of jsii that most apps send. It raises ``Unknown`` for every other message, for example
-one that would fail. Node.js then answers instead.
+The model answers the jsii messages that most cdk8s apps send to Node.js. It raises ``Unknown`` for every other message,
+for example for a message that would fail. Node.js then answers the message.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _FIRST_ID = 10_000
 _YAML_OUTPUT = "cdk8s.YamlOutputType"
 _RESOLVERS = ("cdk8s.LazyResolver", "cdk8s.ImplicitTokenResolver", "cdk8s.NumberStringUnionResolver")
 _HARMLESS_OVERRIDES = frozenset({"toJson", "toString", "addJsonPatch", "addDependency", "with"})
-"""Methods that JavaScript calls only after the kernel has started Node.js."""
+"""Methods of Python subclasses that JavaScript calls only if Node.js runs, so that the model can ignore them."""
 _SEPARATORS = regex(r"[/\n]")
 _IDS_OF_JAVASCRIPT = frozenset(
     "__defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ __proto__ constructor hasOwnProperty "
     "isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf".split()
 )
-"""Members of every JavaScript object. A construct with such an ID has no place in the list of children."""
+"""Members of every JavaScript object. The model does not support constructs whose ID is one of these names."""
 _DNS_LABEL = regex(r"[0-9a-z-]{1,63}")
 _NO_METADATA = dict.fromkeys(("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"))
 _RECORD = "/recordConstructMetadata"
@@ -43,16 +43,16 @@ class Unknown(Exception):
 
 @dataclass(eq=False, slots=True)
 class _Made:
-    """The model of an object in JavaScript: a construct, or another object that has only a reference.
+    """The model of an object in JavaScript: a construct, or another object such as a ``JsonPatch``.
 
     Attributes:
         ref: Reference of the object, for example ``cdk8s.Chart@10002``.
         id: ID of the construct.
         scope: Parent of the construct.
-        data: Properties of the construct, or the arguments of another object.
+        data: Properties of the construct. For an object that is not a construct: the arguments that created it.
         children: Children of the construct, by ID.
-        node: Reference of the ``Node`` of the construct, after the first read.
-        validations: Python objects that the app added to the node.
+        node: Reference of the ``Node`` of the construct; None until the app reads ``construct.node``.
+        validations: Validations that the app added with ``node.add_validation``.
     """
 
     ref: types.ObjRef
@@ -83,10 +83,10 @@ class _Made:
 
 
 class Model:
-    """A copy in Python of the JavaScript objects that a program creates through jsii, so that Node.js need not start.
+    """A copy in Python of the JavaScript objects that an app creates through jsii, so that Node.js need not start.
 
     Args:
-        environment: Environment variables at the first import of cdk8s, which Node.js would copy.
+        environment: Environment variables of the process at the first import of cdk8s.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -99,7 +99,7 @@ class Model:
         """Return a pair: the response to a message for Node.js, and whether the message changes objects in JavaScript.
 
         Raises:
-            Unknown: The model cannot answer the message. The caller must not use the model after that.
+            Unknown: The model cannot answer the message. The caller must not use the model again.
         """
         match request:
             case types.GetRequest(objref=types.ObjRef(ref=ref), property=name):
@@ -312,9 +312,9 @@ def _chart_of(made: _Made) -> _Made:
 
 
 def _renders_nothing(chart: _Made) -> bool:
-    """Check whether a chart contains no objects, and cdk8s can render it without errors of validations.
+    """Check whether a chart has no children, and its app has no validations.
 
-    The function ignores the validations of this library, because ``synth`` runs these checks itself.
+    The function ignores validations that ``synth`` runs in place of cdk8s.
     """
     validations = (validation for made in chart.root.find_all() for validation in made.validations)
     return not chart.children and all(getattr(one, "is_left_to_synth", False) for one in validations)

@@ -49,10 +49,10 @@ def option_types(function: Callable[..., Any]) -> type | None:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a function, with each option as a separate keyword.
+    """Return the signature of a function, with each key of its ``**options`` as a separate keyword.
 
-    The default of an option is ``...``, because it depends on the construct. The docstring of the construct states the
-    default.
+    The default of such a keyword is ``...``, because the real default depends on the construct. The docstring of the
+    construct states the real default.
     """
     signature, options = inspect.signature(function), option_types(function)
     if options is None:
@@ -71,7 +71,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def documentation_of(function: Callable[..., Any]) -> str | None:
-    """Return the docstring of a function, with the descriptions of its options in the list of arguments."""
+    """Return the docstring of a function. Its section ``Args`` also describes the keys of ``**options``."""
     options = option_types(function)
     if options is None or function.__doc__ is None:
         return function.__doc__
@@ -114,13 +114,14 @@ _Init = TypeVar("_Init", bound=Callable[..., None])
 
 
 class _ShortErrors(ShortErrors, jsii.JSIIMeta):
-    """A metaclass that shortens the tracebacks of errors in constructs. It also removes frames of jsii from them."""
+    """A metaclass that shortens tracebacks of errors in constructs: it removes most frames of this library and jsii."""
 
 
 def checked(init: _Init) -> _Init:
     """Decorate the ``__init__`` of a construct, so that it checks the types of its keyword arguments before it runs.
 
-    If a keyword is invalid, the construct tree does not change. Each error gets the path of the new construct.
+    If a keyword is invalid, the construct tree does not change. Each error message begins with the path of the new
+    construct.
     """
     signature = signature_of(init)
 
@@ -152,7 +153,7 @@ def _check_place(made: Construct, scope: object, id: object) -> None:
     if not isinstance(id, str) or not id or not id.isprintable():
         raise GpuConstructsError(f"id must be a printable str that is not empty, got {id!r}")
     if isinstance(scope, cdk8s.App) and isinstance(made, GpuObject):
-        raise GpuConstructsError("scope must be a Chart or a construct in one, got an App")
+        raise GpuConstructsError("scope must be a Chart or a construct in a Chart, got an App")
 
 
 _Method = TypeVar("_Method", bound=Callable[..., object])
@@ -161,7 +162,7 @@ _Method = TypeVar("_Method", bound=Callable[..., object])
 def at_own_path(method: _Method) -> _Method:
     """Decorate a method of a construct so that it checks the types of its arguments.
 
-    Each error gets the path of the construct and a short traceback.
+    Each error has a short traceback, and its message begins with the path of the construct.
     """
     signature = inspect.signature(method)
 
@@ -188,11 +189,11 @@ def _path(scope: object, id: object) -> str:
 
 
 class GpuConstruct(Construct, metaclass=_ShortErrors):
-    """A construct of this library that does not emit a Kubernetes object itself."""
+    """Base class of all constructs of this library, except charts."""
 
 
 class GpuObject(GpuConstruct):
-    """A construct of this library inside a chart.
+    """Base class of the constructs that emit Kubernetes objects into a chart.
 
     Attributes:
         api_object: Main object that the construct emits. Use it, for example, to call ``add_json_patch``.
@@ -206,11 +207,11 @@ class GpuObject(GpuConstruct):
 
 
 class GpuChart(cdk8s.Chart, metaclass=_ShortErrors):
-    """Base class of the charts of this library.
+    """Base class of the cdk8s charts of this library.
 
     Attributes:
-        api_object: Main object that the construct emits. Use it, for example, to call ``add_json_patch``.
-            ``cdk8s.ApiObject.of(construct)`` returns the same object.
+        api_object: Main object that the chart emits. Use it, for example, to call ``add_json_patch``.
+            ``cdk8s.ApiObject.of(chart)`` returns the same object.
     """
 
     @property
@@ -229,16 +230,16 @@ class ReadsHelmValues:
     def from_helm_values_file(cls, scope: Construct, id: str, path: str | Path, **installation: Any) -> Self:
         """Create the construct from a values file.
 
-        Errors and warnings contain the line of each key in the file.
+        An error or warning about a key contains the number of its line in the file.
 
         Args:
             scope: Parent of the construct.
             id: ID of the construct.
-            path: Path of the file, which can be empty.
-            installation: Other keywords of ``from_helm_values``.
+            path: Path of the values file. The file can be empty.
+            installation: Other keywords of ``from_helm_values``, such as ``version``.
 
         Raises:
-            GpuConstructsError: The file does not exist or is not YAML, or ``from_helm_values`` raises the error.
+            GpuConstructsError: The file does not exist or is not YAML, or ``from_helm_values`` rejects a value.
         """
         made: Self = cls.from_helm_values(scope, id, ValuesFile.read(path), **installation)
         return made
@@ -257,17 +258,17 @@ def from_values(
     version: object,
     **installation: object,
 ) -> _Made:
-    """Create a construct from the values of a Helm chart. Errors contain the path of the construct.
+    """Create a construct from the values of a Helm chart. Error messages begin with the path of the construct.
 
     Args:
         make: Class of the construct.
         options_of: Function that converts Helm values to keywords of the class.
         scope: Parent of the construct.
         id: ID of the construct.
-        values: Values of the chart.
-        version: Release of the program.
-        installation: Other arguments for ``options_of``, such as the name of the Helm release. If they contain
-            ``platform``, ``make`` also gets it.
+        values: Values of the Helm chart.
+        version: Release of the software that the construct installs, such as the NVIDIA device plugin.
+        installation: Other arguments for ``options_of``, such as the name of the Helm release. If ``platform`` is among
+            them, ``make`` also gets ``platform``.
     """
     path = f"{scope.node.path}/{id}".lstrip("/") if isinstance(scope, Construct) else ""
     # Helm also accepts a version with a leading v.

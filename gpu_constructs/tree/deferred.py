@@ -1,4 +1,4 @@
-"""A provider of jsii that starts Node.js at the first message that needs JavaScript."""
+"""A replacement for the connection of jsii to Node.js. It starts Node.js at the first message that needs JavaScript."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def _answered_first(name: str) -> Any:
 
 
 class DeferredProvider(ProcessProvider):
-    """A jsii provider (connection to Node.js) that answers messages from a model in Python as long as it can.
+    """The connection of jsii to Node.js, in which a Python model answers messages until one of them needs Node.js.
 
-    If the model cannot answer a message, the provider starts Node.js. It repeats the earlier messages in their order,
-    and compares each response with the answer of the model. From then on, it sends all messages to Node.js.
+    If the model cannot answer a message, the provider starts Node.js, and sends it the earlier messages that changed
+    objects. A response that differs from the answer of the model is an error. All later messages go to Node.js.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class DeferredProvider(ProcessProvider):
     def _as_at_import(self) -> Iterator[None]:
         """Run the ``with`` block with the environment variables and working folder of the first import of cdk8s.
 
-        Restore the current ones afterwards.
+        Restore the current environment variables and the current working folder afterwards.
         """
         environment, folder = dict(os.environ), os.getcwd()
         if (environment, folder) == (self._environment, self._folder):
@@ -113,7 +113,7 @@ class DeferredProvider(ProcessProvider):
                 if got != expected and not isinstance(got, types.LoadResponse):
                     raise RuntimeError(
                         f"cdk8s must answer {expected} to a repeated message, got {got}. Set "
-                        "GPU_CONSTRUCTS_KERNEL=stock, and report your program as a bug of gpu_constructs"
+                        "GPU_CONSTRUCTS_KERNEL=stock, and report this as a bug of gpu_constructs, with your app"
                     )
         self._sent.clear()
 

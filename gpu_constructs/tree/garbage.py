@@ -1,4 +1,4 @@
-"""Functions that make Python's garbage collector do less while a program creates many long-lived objects."""
+"""Functions that make Python's garbage collector do less while a Python program creates many long-lived objects."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _MANY_OBJECTS = 100_000
 
 @contextmanager
 def collected_rarely() -> Iterator[None]:
-    """Run the garbage collector less often in the ``with`` block.
+    """Run Python's garbage collector less often in the ``with`` block.
 
-    The collector otherwise takes a tenth of the time of a synth, and frees no memory.
+    With its normal settings, the collector takes a tenth of the time of ``synth``, and frees no memory.
 
     If the collector is off, or already has a higher threshold, the function does not change its settings.
     """
@@ -28,9 +28,9 @@ def collected_rarely() -> Iterator[None]:
 
 @contextmanager
 def kept_until_exit() -> Iterator[None]:
-    """Import modules in the ``with`` block. The garbage collector does not look at the objects of these modules again.
+    """Exempt from garbage collection, until Python exits, all modules that the ``with`` block imports.
 
-    Python would otherwise free them one by one when the program ends, which takes a fifth of the time of a small
+    Otherwise, Python frees the objects of these modules one by one at exit, which takes a fifth of the time of a small
     program. The function has no effect if the collector is off, or if the user has frozen objects with ``gc.freeze``.
     """
     # Python counts all frozen objects one by one, so the function asks only at the first call.
@@ -43,7 +43,7 @@ def kept_until_exit() -> Iterator[None]:
 
 
 _kept: list[bool] = []
-"""Is not empty if ``kept_until_exit`` has frozen objects."""
+"""List that is not empty if ``kept_until_exit`` has frozen objects with ``gc.freeze``."""
 
 
 def _move_to_oldest_generation() -> None:

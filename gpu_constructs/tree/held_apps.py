@@ -1,7 +1,7 @@
 """Registry of the Apps that contain constructs of this library.
 
-The library checks each registered App when cdk8s validates it. When the program ends, the library warns about each App
-for which the program wrote no manifests, because it probably lacks a call of ``synth``.
+The library checks each registered App when cdk8s validates the App. When the Python program ends, the library warns
+about each App that the program never rendered, because a call of ``synth`` is probably missing.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class AppChecks:
 
     Attributes:
         checks: Checks by the path of the construct that added them.
-        is_left_to_synth: Whether ``synth`` of this library is rendering the app. If so, cdk8s must skip the checks,
-            because ``synth`` runs them itself.
+        is_left_to_synth: Whether the function ``synth`` of this library is rendering the app. If True, cdk8s skips the
+            checks, because ``synth`` runs the checks itself.
     """
 
     def __init__(self, app: App) -> None:
@@ -59,7 +59,10 @@ class AppChecks:
         return remembered
 
     def _checked_once(self, render: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a wrapper for a render method of cdk8s, so that the checks run once and not once for each chart."""
+        """Return a wrapper for ``App.synth`` or ``App.synth_yaml`` in which ``validate`` runs the checks only once.
+
+        Without the wrapper, ``validate`` would run the checks again for each chart.
+        """
 
         @wraps(render)
         def rendered(*args: Any, **kwargs: Any) -> Any:
@@ -72,7 +75,7 @@ class AppChecks:
         return rendered
 
     def validate(self) -> list[str]:
-        """Run all checks of the app, issue their warnings, and return their errors as texts."""
+        """Run all checks of the app, issue the warnings of the checks, and return the errors as texts."""
         # cdk8s validates an app once for itself and once for each chart that it renders.
         if self.is_left_to_synth or self._is_checked:
             return []
@@ -91,7 +94,7 @@ class AppChecks:
         return errors
 
     def _sentences(self) -> Iterator[tuple[bool, str]]:
-        """Run the checks. Yield a pair for each problem: whether it is only a warning, and its text."""
+        """Run the checks. Yield a pair for each problem: True for a warning (False for an error), and the text."""
         found = self.app.node.find_all()
         # The objects render one by one, because a chart would validate the app again first.
         objects = [construct for construct in found if isinstance(construct, ApiObject)]
@@ -111,7 +114,7 @@ class AppChecks:
 
 @contextmanager
 def left_to_synth(app: App) -> Iterator[None]:
-    """Make cdk8s skip the checks of ``AppChecks`` in the ``with`` block, because ``synth`` runs them itself."""
+    """Make cdk8s skip the checks of ``AppChecks`` in the ``with`` block, because ``synth`` runs these checks itself."""
     remembered: AppChecks | None = getattr(app, _REMEMBERED, None)
     if remembered is None:
         yield
@@ -131,14 +134,14 @@ _held: list[App] = []
 
 
 def hold(scope: IConstruct, made: IConstruct | None = None) -> list[str]:
-    """Register the App of a new construct, so that a program that never renders it gets a warning.
+    """Register the App of a new construct, so that the library can warn if the Python program never renders the App.
 
     Return the list of the App's warnings, which the caller can extend.
 
     Args:
-        scope: Scope of the construct. The function looks up its App once for each scope, because the lookup calls
-            JavaScript.
-        made: New construct. The function also remembers its App, because it can be the scope of other constructs.
+        scope: Scope of the construct. The function caches the App in an attribute of the scope, because a lookup of the
+            App calls JavaScript.
+        made: New construct. The function also caches the App in this construct. None: only in the scope.
     """
     known = scope.__dict__
     app = known.get(_APP)
@@ -158,7 +161,10 @@ def warnings_of(app: IConstruct) -> list[str]:
 
 
 def mark_rendered(app: App) -> None:
-    """Record that the program has rendered an App. The program then ends without the warning about this App."""
+    """Mark an App as rendered. At exit, the library warns only about Apps without this mark.
+
+    To render an App means to compute its manifests, for example with ``synth``.
+    """
     app.__dict__[_IS_RENDERED] = True
     if app in _held:
         # A program with many Apps can then free the memory of each one.
@@ -196,7 +202,10 @@ def _warn_at_exit() -> None:
 
 
 def _checked_first(app: App, render: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a wrapper for a render method of an app, which first runs the same checks as ``synth(app)``."""
+    """Return a wrapper for ``app.synth`` or ``app.synth_yaml``, which first runs the same checks as ``synth(app)``.
+
+    cdk8s then skips the checks of ``AppChecks``.
+    """
 
     @wraps(render)
     def rendered(*args: Any, **kwargs: Any) -> Any:
@@ -210,12 +219,12 @@ def _checked_first(app: App, render: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def expect_nothing_more() -> None:
-    """Disable the warning about Apps that the program did not render. Call it if the program fails."""
+    """Disable the warning about Apps that the Python program did not render. Call the function if the program fails."""
     _held.clear()
 
 
 def _warn_of_forgotten() -> None:
-    """Warn about each App that the user's program created but never rendered, unless the program failed."""
+    """Warn about each App that the Python program created but never rendered, unless the program failed."""
     has_failed = hasattr(sys, "last_value") or hasattr(sys, "last_exc")
     for app in () if has_failed else _held:
         if app.__dict__[_IS_RENDERED] or _OUTDIR_OF_TESTING_APP in app.outdir or _has_rendered_object(app):
@@ -231,6 +240,6 @@ def _warn_of_forgotten() -> None:
 
 
 def _has_rendered_object(app: App) -> bool:
-    """Check whether the user rendered a single chart of the app, as ``Testing.synth`` does."""
+    """Check whether the user rendered at least one object of the app, for example by ``Testing.synth`` of one chart."""
     made = (construct for construct in app.node.find_all() if isinstance(construct, ApiObject))
     return any(getattr(one, "is_rendered", False) for one in made)

@@ -1,8 +1,8 @@
 """Changes to jsii, which cdk8s uses to run JavaScript in Node.js.
 
-A program starts Node.js only if it needs JavaScript, and then starts one process instead of two. The environment
-variable ``GPU_CONSTRUCTS_KERNEL`` selects another behavior: with ``node``, the program starts Node.js at the import of
-cdk8s, and with ``stock``, jsii stays unchanged.
+With these changes, jsii starts Node.js only if the Python program needs JavaScript, and starts one process instead of
+two. The environment variable ``GPU_CONSTRUCTS_KERNEL`` selects another behavior. With ``node``, jsii starts Node.js at
+the import of cdk8s. With ``stock``, jsii stays unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpu_constructs.tree.late_modules import check_plain_types_first, import_lat
 from gpu_constructs.tree.node import require_node
 
 RELEASES = frozenset({"1.142.0"})
-"""Releases of jsii that the tests cover. Other releases stay unchanged."""
+"""Releases of jsii that the tests cover. The library does not change other releases of jsii."""
 _LINKS = "NODE_PRESERVE_SYMLINKS"
 _ENTRY = Path(__file__).with_name("one_process.js")
 
@@ -32,9 +32,10 @@ def change_jsii_before_cdk8s() -> None:
 
 
 class _BeforeConstructs:
-    """An import hook that changes jsii just before the program imports the library ``constructs`` for the first time.
+    """An import hook that changes jsii in two steps.
 
-    This import starts Node.js. Before it, the hook changes which modules jsii imports.
+    At the import of jsii, the hook puts placeholders in place of some modules that jsii imports. Just before the first
+    import of the library ``constructs``, the hook changes how jsii starts Node.js.
     """
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:

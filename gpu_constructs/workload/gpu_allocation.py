@@ -48,7 +48,7 @@ def allocation(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
 def allocation_of(
     gpus: int | GpuRequest, profile: GpuProfile, *, called: str = "gpus", resource: str | None = None
 ) -> GpuAllocation:
-    """Return the Kubernetes fields for a GPU request or for several GPUs, in a cluster with the given profile.
+    """Return the Kubernetes fields for the value of a keyword such as ``gpus``, in a cluster with the given profile.
 
     Args:
         gpus: GPU request, or number of GPUs.
@@ -104,7 +104,7 @@ def _by_limit(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
     if backend.is_dra:
         request.refuse(
             f"must be absent with the backend {backend.kind!r}, whose devices have no node labels. Create a "
-            "GpuDeviceClass for that request, and use its extended_resource_name: GpuRequest(resource=...)",
+            "GpuDeviceClass that selects these GPUs, and pass its extended_resource_name as GpuRequest(resource=...)",
             *SELECTING,
         )
     resource = _resource(request, profile)
@@ -178,7 +178,7 @@ def _resource(request: GpuRequest, profile: GpuProfile) -> str:
     if wanted.startswith("nvidia.com/mig-") and profile.mig_strategy in ("none", "single"):
         raise GpuConstructsError(
             f"request.resource {wanted!r} needs a profile with mig_strategy 'mixed', got {profile.mig_strategy!r}. "
-            f"The device plugin then advertises {GPU!r} only. Remove resource"
+            f"With this strategy, the device plugin advertises {GPU!r} only. Remove resource"
         )
     sharing = profile.sharing
     if sharing is None:
@@ -222,13 +222,13 @@ def _mig_resource(request: GpuRequest, profile: GpuProfile) -> str:
     if profile.mig_strategy == "none":
         raise GpuConstructsError(
             f"request.mig_profile {request.mig_profile!r} needs a profile with mig_strategy 'single' or 'mixed', "
-            "got 'none'. The device plugin then advertises whole GPUs only"
+            "got 'none'. With this strategy, the device plugin advertises whole GPUs only"
         )
     if profile.mig_strategy == "single" and not request.products:
         example = next((repr(board) for board, profiles in MIG_PROFILES.items() if request.mig_size in profiles), "...")
         raise GpuConstructsError(
-            f"request.mig_profile {request.mig_profile!r} needs request.products with mig_strategy 'single', "
-            f"where {GPU!r} can be a device of any profile. Add "
+            f"request.mig_profile {request.mig_profile!r} also needs request.products with mig_strategy 'single', "
+            f"because {GPU!r} is then a MIG device of any profile. Add "
             f"products=[{example}], or remove mig_profile if all devices are alike"
         )
     return GPU if profile.mig_strategy == "single" else mig_resource(request.mig_profile)
@@ -315,7 +315,10 @@ def _may_be_divided(product: str) -> bool:
 
 
 def cel_selector(request: GpuRequest) -> str | None:
-    """Return the CEL condition that a device must satisfy for the request. Return None if any GPU satisfies it."""
+    """Return a CEL condition for the GPU properties of a request. Return None if the request has no such property.
+
+    Use the condition only for devices of NVIDIA's DRA driver. ``device_condition`` also checks the driver.
+    """
     wanted = {
         "mig_profile": request.mig_profile,
         "products": _names_one_of(request.products),
@@ -327,7 +330,10 @@ def cel_selector(request: GpuRequest) -> str | None:
 
 
 def device_condition(request: GpuRequest) -> str:
-    """Return a CEL condition that is true for NVIDIA GPUs that fit the request, and false for any other device."""
+    """Return a CEL condition for the driver of a device, its type (GPU or MIG device), and the requested properties.
+
+    The condition is false for any device of another driver.
+    """
     kind = "mig" if request.mig_profile else "gpu"
     # The condition on the driver must be first: devices of other drivers lack the attributes, and CEL fails for a
     # missing key.

@@ -23,7 +23,7 @@ _VOID = {"name": VISIBLE_DEVICES, "value": "void"}
 
 @dataclass(frozen=True, kw_only=True)
 class GpuAllocation:
-    """The Kubernetes fields that a pod needs for its GPU request, in a cluster with a profile.
+    """The Kubernetes fields that a pod needs for its GPU request, in a cluster with the given ``GpuProfile``.
 
     Attributes:
         profile: Settings that all GPU workloads of the cluster share.
@@ -34,7 +34,7 @@ class GpuAllocation:
         claim: Spec of the claim for each pod. None if the pod uses limits or an existing claim.
         existing_claim: Name of the existing claim that the pods use. None if there is none.
         existing_claim_namespace: Namespace of the existing claim. None if the user passes the claim by its name.
-        node_selector: Node labels to select.
+        node_selector: Node labels that the platform and the profile select.
     """
 
     profile: GpuProfile
@@ -67,12 +67,12 @@ class GpuAllocation:
     ) -> dict[str, Any]:
         """Return a pod spec in which one container has the requested GPUs.
 
-        If the container already has them, nothing changes.
+        If the container already has the GPUs, nothing changes.
 
         Args:
             pod_spec: Spec of the pod. The function does not change it.
             container: Name of the container. None: the first one that is not an init container.
-            claim_template: Name of the ResourceClaimTemplate. Only needed if ``claim`` is not None.
+            claim_template: Name of the ResourceClaimTemplate for the pods. None if the attribute ``claim`` is None.
             visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs, and
                 ``unmanaged`` allows it.
             names_runtime_class: Whether to set the runtime class. The pods of some custom resources have no field for
@@ -91,10 +91,10 @@ class GpuAllocation:
         return pod
 
     def check_claim_namespace(self, namespace: str) -> None:
-        """Raise an error if the existing claim is in another namespace than the pods.
+        """Raise an error if the user passed the existing claim as an object, and the pods are in another namespace.
 
         Raises:
-            GpuConstructsError: The user passed the claim as an object, and its namespace differs from ``namespace``.
+            GpuConstructsError: The namespace of the claim differs from ``namespace``, the namespace of the pods.
         """
         there = self.existing_claim_namespace
         if there not in (None, namespace):
@@ -106,8 +106,9 @@ class GpuAllocation:
     def hide_from_others(self, pod_spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a pod spec with ``NVIDIA_VISIBLE_DEVICES=void`` in each container that gets no GPU.
 
-        Containers that set the variable keep their value. If the variable is missing, the NVIDIA runtime gives an image
-        with CUDA all GPUs of the node. With a DRA driver, the variable is not necessary, because CDI does not read it.
+        Containers that set the variable keep their value. Without the variable, a container with a CUDA image could get
+        all GPUs of the node. With a DRA driver and no runtime class, the pod spec does not change, because CDI does not
+        read the variable.
         """
         asks_no_variable = self.profile.backend.is_dra and self.runtime_class is None
         return pod_spec if asks_no_variable else with_containers(pod_spec, _hidden)
@@ -232,12 +233,14 @@ def _is_met(rule: Mapping[str, Any], selector: Mapping[str, str]) -> bool:
 class ContainerMissingError(GpuConstructsError):
     """The error if a pod lacks the named container, or has no containers.
 
-    The user can still add containers until synth.
+    ``GpuAccess.apply_to`` ignores this error, because the user can still add the container before the rendering.
     """
 
 
 def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
-    """Return the container of a pod with the given name. If the name is None, return the first main container.
+    """Return the container of a pod with the given name.
+
+    If the name is None, return the first container that is not an init container.
 
     Raises:
         ContainerMissingError: The pod does not have this container, or has no containers.

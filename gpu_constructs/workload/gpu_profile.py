@@ -49,16 +49,18 @@ class Backend(fields.Options):
     @classmethod
     @short_errors
     def dra_claims(cls, *, device_class: str = "gpu.nvidia.com", mig_device_class: str = "mig.nvidia.com") -> Backend:
-        """Return a backend in which pods use resource claims (``resource.k8s.io/v1``). It needs Kubernetes 1.34.
+        """Return a backend in which pods use resource claims (``resource.k8s.io/v1``).
 
-        NVIDIA's DRA driver serves the claims. Each workload gets a ResourceClaimTemplate, from which Kubernetes creates
-        a claim for each pod. CEL expressions in the claim select the GPU, so no node labels are necessary. The pods
-        need no runtime class, because the driver passes devices by CDI.
+        It needs Kubernetes 1.34 or later. NVIDIA's DRA driver serves the claims. Each workload gets a
+        ResourceClaimTemplate, from which Kubernetes creates a claim for each pod. CEL expressions in the claim select
+        the GPU, so no node labels are necessary. The pods need no runtime class, because the driver passes devices by
+        CDI.
 
         Args:
-            device_class: Name of the DeviceClass for whole GPUs. The Helm chart of the driver creates the default one.
-            mig_device_class: Name of the DeviceClass for MIG devices. The Helm chart of the driver creates the default
-                one.
+            device_class: Name of the DeviceClass for whole GPUs. The Helm chart of the DRA driver creates
+                ``gpu.nvidia.com``.
+            mig_device_class: Name of the DeviceClass for MIG devices. The Helm chart of the DRA driver creates
+                ``mig.nvidia.com``.
 
         Source:
             kubernetes-sigs/dra-driver-nvidia-gpu@v0.4.0:deployments/helm
@@ -71,8 +73,8 @@ class Backend(fields.Options):
         """Return a backend in which pods request an extended resource, and the scheduler creates the claims for it.
 
         It needs Kubernetes 1.36 or later. The cluster also needs a DeviceClass with ``extendedResourceName:
-        nvidia.com/gpu``. The Helm chart of the driver creates one. The manifests are the same as for the device plugin,
-        but they set no runtime class.
+        nvidia.com/gpu``. The Helm chart of NVIDIA's DRA driver creates this DeviceClass. The manifests are the same as
+        for the device plugin, but they set no runtime class.
 
         Source:
             kubernetes/enhancements, KEP-5004 (beta in 1.36)
@@ -96,7 +98,7 @@ class Backend(fields.Options):
         if why:
             raise GpuConstructsError(
                 f"backend {self.kind!r} is not available on {platform}: {why}. "
-                "Use Backend.device_plugin(), or a newer release"
+                "Use Backend.device_plugin(), or a newer release of the platform"
             )
         first = KUBERNETES_RELEASES.index(_FIRST_WITH_EXTENDED_RESOURCES)
         if self.kind == "dra-extended-resource" and KUBERNETES_RELEASES.index(platform.kubernetes) < first:
@@ -113,8 +115,9 @@ class GpuProfile(fields.Options):
     Attributes:
         platform: Platform of the cluster, ``Talos("1.12")`` or ``Kubernetes()``. It decides the runtime class and the
             node selector.
-        sharing: Sharing that the device plugin uses. It determines the resource name and the product label that pods
-            select. Requests that the plugin would reject are errors.
+        sharing: Sharing that the device plugin uses. It determines the name of the extended resource, for example
+            ``nvidia.com/gpu.shared``, and the product label that pods select. The library rejects a GPU request that
+            the device plugin would reject.
         mig_strategy: MIG strategy that the device plugin uses. None: unknown. MIG devices then have their own resource
             names, as with ``mixed``.
         tolerations: Taints of the GPU nodes to tolerate, besides ``nvidia.com/gpu``.
@@ -147,9 +150,9 @@ class GpuProfile(fields.Options):
 
     @property
     def assumes(self) -> Provided:
-        """The platform and the sharing of GPUs that a workload with this profile expects, as a ``Provided`` object.
+        """The platform and the sharing of GPUs that a workload with this profile expects.
 
-        ``synth`` compares them with what other constructs of the app declare.
+        ``synth`` reports a problem if another construct of the app has another platform or another sharing.
         """
         sharing = None if self.backend.is_dra else self.sharing
         return Provided(is_workload=True, platform=self.platform, assumed_sharing=sharing)
@@ -161,9 +164,9 @@ class GpuProfile(fields.Options):
 
     @property
     def runtime_class_name(self) -> str | None:
-        """Name of the RuntimeClass of GPU pods.
+        """Name of the RuntimeClass of GPU pods: the one that the user sets, otherwise the one of the platform.
 
-        None if the platform needs none, or if a DRA driver allocates the GPUs and the user sets no RuntimeClass.
+        If the user sets none, the value is None for a DRA driver, and for a platform without a RuntimeClass.
         """
         if self.runtime_class is not None:
             return references.name_of("profile.runtime_class", self.runtime_class, "RuntimeClass")
@@ -190,8 +193,16 @@ def profile_of(
 ) -> GpuProfile:
     """Return the profile of one workload: the profile of the cluster plus the options of the workload.
 
+    Args:
+        given: Profile of the cluster, which the user passes as ``profile``. None: a profile with only ``platform``.
+        platform: Platform that the user passes besides the profile. If ``given`` is not None, this must be the default
+            platform or the platform of ``given``.
+        tolerations: Tolerations of the workload, besides those of the profile.
+        node_selector: Node labels that the workload selects, besides those of the profile. None: no further labels.
+        runtime_class: RuntimeClass of the workload, in place of that of the profile. None: that of the profile.
+
     Raises:
-        GpuConstructsError: The user sets both a platform and a profile, or Kubernetes would reject a name.
+        GpuConstructsError: The platform differs from that of the profile, or Kubernetes would reject a name.
     """
     # Compare by identity: if a user passes a platform that equals the default, it counts as set.
     if given is not None and platform is not DEFAULT_PLATFORM and platform != given.platform:

@@ -52,34 +52,36 @@ class GpuRequest(fields.Options):
             ``Sharing.vram_units`` it must be 1, because then ``vram`` determines the number of slots.
         resource: Name of the extended resource: ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` or a MIG resource. With
             ``Backend.dra_extended_resource()`` it can be the resource of any DeviceClass. None: the resource that
-            results from the sharing and the MIG strategy of the profile.
+            results from the sharing and the MIG strategy of the ``GpuProfile``.
         mig_profile: MIG profile such as ``1g.10gb``. Do not set ``resource`` too. With the MIG strategy ``single``,
-            also set ``products``, because the product label of a node then contains the profile.
-        products: Names of boards. Any of them satisfies the request. Write a name as in ``nvidia-smi`` (``NVIDIA
+            also set ``products``: the request then selects nodes by a product label that contains the board and the
+            profile.
+        products: Names of boards. The request accepts each of these boards. Write a name as in ``nvidia-smi`` (``NVIDIA
             GeForce RTX 5070 Ti``) or as in the node label ``nvidia.com/gpu.product``. The request also selects nodes
-            whose label ends in ``-SHARED``. For boards that the library knows, you can omit the prefix ``NVIDIA`` and
-            use lower case. Other names must be exact.
+            whose label is the name of the board plus ``-SHARED``. For boards that the library knows, you can omit the
+            prefix ``NVIDIA`` and use lower case. Other names must be exact.
         min_vram: Lowest amount of memory that a GPU may have, as a quantity (``12Gi``). A board reports less than its
-            name suggests: a "16 GB" RTX 5070 Ti has 16303 MiB. GPUs that share the memory of the CPU never match,
-            because their nodes have no memory label.
+            name suggests: a "16 GB" RTX 5070 Ti has 16303 MiB. A GPU without its own memory never matches, because its
+            node has no memory label.
         min_compute_capability: Lowest CUDA compute capability that a GPU may have, such as ``8.9``.
         family: GPU architecture, or several of them. The values are those of the node label ``nvidia.com/gpu.family``.
         driver_capabilities: Driver capabilities that the container needs besides ``compute`` and ``utility``. Video
-            encoding needs ``video``; OpenGL and Vulkan need ``graphics``. The request sets
-            ``NVIDIA_DRIVER_CAPABILITIES``, always with ``compute`` and ``utility``, which CUDA needs. The variable
-            replaces that of the image. Empty: the value in the image or, if it has none, ``utility,compute``. With DRA,
-            the request does not set the variable, because devices have all capabilities.
-        vram: Memory budget of a pod on each of its GPUs, as a quantity. All containers of the pod share it. Kubernetes
-            does not enforce it. The annotation ``gpu-constructs/vram`` contains it, so that rules and capacity plans
-            can read it. With ``Sharing.vram_units``, set it always, because it determines the number of slots.
+            encoding needs ``video``; OpenGL and Vulkan need ``graphics``. The container gets these capabilities,
+            ``compute`` and ``utility`` in the variable ``NVIDIA_DRIVER_CAPABILITIES``. Empty: the value of this
+            variable in the image or, if the image has none, ``utility,compute``. With DRA, the library does not set the
+            variable, because devices have all capabilities.
+        vram: Memory budget of a pod on each of its GPUs, as a quantity. All containers of the pod share this budget,
+            which Kubernetes does not enforce. Rules and capacity plans read the budget in the annotation
+            ``gpu-constructs/vram``. With ``Sharing.vram_units``, the budget determines the number of slots, so always
+            set it.
         vram_typical: Memory that a pod uses most of the time, at most ``vram``. The annotation
             ``gpu-constructs/vram-typical`` contains it for capacity plans. None: the value of ``vram``.
         resource_claim: Name or object of an existing ResourceClaim that several pods share. Only for
             ``Backend.dra_claims()``. The claim selects the GPUs, so do not set any other attribute.
 
     Raises:
-        GpuConstructsError: A number is not a whole number of at least 1, a resource or MIG profile does not exist, a
-            value is not a quantity, or no board has all requested properties.
+        GpuConstructsError: A number is below 1 or not whole, a resource or MIG profile does not exist, or a value is
+            not a quantity. Also raised if no board has all requested properties.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/lm/resource.go; Kubernetes documentation, "Schedule GPUs"
@@ -147,7 +149,7 @@ class GpuRequest(fields.Options):
 
     @property
     def mig_size(self) -> str | None:
-        """MIG profile of the request without attributes such as ``+me``. None for whole GPUs."""
+        """MIG profile of the request, such as ``1g.10gb``, without attributes such as ``+me``. None for whole GPUs."""
         resource = self.resource or ""
         given = self.mig_profile or (resource.removeprefix(MIG) if resource.startswith(MIG) else "")
         return size_of(given)
@@ -174,7 +176,10 @@ class GpuRequest(fields.Options):
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Annotations for the object that runs the pods. Rules and capacity plans read them."""
+        """Annotations ``gpu-constructs/vram`` and ``gpu-constructs/vram-typical`` of the object that runs the pods.
+
+        Rules of ``synth`` and capacity plans read them. The dict omits annotations for options without a value.
+        """
         said = {VRAM: self.vram, VRAM_TYPICAL: self.vram_typical}
         return {name: amount for name, amount in said.items() if amount is not None}
 
@@ -201,7 +206,8 @@ def _check_members(request: GpuRequest) -> None:
         )
     if "all" in request.driver_capabilities and len(request.driver_capabilities) > 1:
         raise GpuConstructsError(
-            f"request.driver_capabilities must be 'all' or a list without it, got {list(request.driver_capabilities)}"
+            "request.driver_capabilities must be 'all' or a list without 'all', got "
+            f"{list(request.driver_capabilities)}"
         )
 
 
@@ -258,7 +264,7 @@ def _check_mig(request: GpuRequest, boards: Sequence[GpuModel]) -> None:
         if wanted is not None and fields.amount(wanted) > memory_gb(size) * 2**30:
             raise GpuConstructsError(
                 f"request.{name} must be at most the {memory_gb(size)} GB that a MIG device {size!r} has, got "
-                f"{wanted!r}. Set less, or a larger profile"
+                f"{wanted!r}. Request less memory, or set a larger MIG profile"
             )
     profiles = {board.name: MIG_PROFILES.get(board.name) for board in boards}
     known = [each for of_board in profiles.values() for each in of_board or ()]
@@ -287,8 +293,8 @@ def _check_that_a_board_can_meet_it(request: GpuRequest, boards: Sequence[GpuMod
     least = request.compute_capability
     if least is not None and not any(_may_reach(family, least) for family in families):
         raise GpuConstructsError(
-            f"request.min_compute_capability {request.min_compute_capability} is more than any board in "
-            f"request.products has, which are {' and '.join(sorted(families))}. Remove one of them"
+            f"request.min_compute_capability {request.min_compute_capability} is more than the boards in "
+            f"request.products have: {' and '.join(sorted(families))}. Remove one of the two options"
         )
 
 

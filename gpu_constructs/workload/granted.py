@@ -1,6 +1,7 @@
-"""Objects that `GpuAccess` puts into the construct tree. Each one replaces an object and renders it with GPUs.
+"""Objects that `GpuAccess` puts into the construct tree. Each one replaces an object of the user: the source.
 
-The replaced object is the source. An access is the set of options that a user passes to ``GpuAccess``.
+When cdk8s renders the new object, the result is the manifest of the source with GPUs. In this module, ``access`` is the
+set of options that a user passes to ``GpuAccess``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from gpu_constructs.workload.manifest_access import ManifestAccess
 
 
 def path_of(construct: IConstruct) -> str:
-    """Return the path of a construct as the user knows it. The path omits child constructs that libraries add."""
+    """Return the path of the construct that the user created, for messages.
+
+    The path omits the suffix ``/Default`` or ``/Resource``. Libraries use these IDs for the main object of a construct.
+    """
     if not isinstance(construct, Construct):
         return ""
     path: str = construct.node.path
@@ -31,15 +35,19 @@ def path_of(construct: IConstruct) -> str:
 
 
 def claim_name_of(rendered: Mapping[str, Any]) -> str:
-    """Return the default name of the ResourceClaimTemplate for the pods of an object."""
+    """Return the default name of the ResourceClaimTemplate for the pods of an object: its name plus ``-gpu``.
+
+    ``rendered`` is the manifest of the object.
+    """
     return f"{rendered['metadata'].get('name')}-gpu"
 
 
 def with_chart(access: ManifestAccess, target: ApiObject) -> ManifestAccess:
-    """Return the options of a ``GpuAccess`` for one object, with the name of its chart if necessary.
+    """Return the options of a ``GpuAccess`` for one object, with the name of its Helm chart if necessary.
 
-    A HelmRelease can refer to its chart through another object of the app, for example an OCIRepository. For such a
-    HelmRelease, return a copy of ``access`` with the name of the chart. For all other objects, return equal options.
+    A HelmRelease can refer to its Helm chart through another object of the app, for example an OCIRepository. For such
+    a HelmRelease, return a copy of ``access`` with the name of the Helm chart. For all other objects, the result equals
+    ``access``.
     """
     if target.kind != "HelmRelease":
         return access
@@ -83,9 +91,9 @@ class Granted(ApiObject):
             self.node.add_dependency(other)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute of this object, except ``metadata``: return that of the user's object (``source``).
+        """Return an attribute of this object. For ``metadata``, return the metadata of the user's object (``source``).
 
-        The manifest therefore also has labels that the user adds to the user's object later.
+        The manifest of this object therefore also has labels that the user later adds to the user's object.
         """
         if name == "metadata":
             return object.__getattribute__(self, "source").metadata
@@ -96,10 +104,11 @@ class Granted(ApiObject):
         self._patches.extend(ops)
 
     def check_claim(self, access: ManifestAccess) -> None:
-        """Raise an error if a further ``GpuAccess`` would add a second claim to the pods.
+        """Raise an error if ``access`` would need a second claim, because a pod gets only one claim.
 
         Raises:
-            GpuConstructsError: The earlier ``GpuAccess`` requests other GPUs, or GPUs for another container.
+            GpuConstructsError: An earlier ``GpuAccess`` requests other GPUs than ``access``, or GPUs for another
+                container.
         """
         if access.allocation.claim is None or self._claim is None:
             return
@@ -112,7 +121,7 @@ class Granted(ApiObject):
         if first.container != access.container:
             raise GpuConstructsError(
                 "two containers would share the one claim of their pod. To share it, create a GpuResourceClaim and set "
-                "GpuRequest(resource_claim=...). Otherwise, request it for one container"
+                "GpuRequest(resource_claim=...). Otherwise, request the GPU for only one container"
             )
 
     def give(self, access: ManifestAccess, claim_name: str | None) -> None:
@@ -131,13 +140,17 @@ class Granted(ApiObject):
         self._given.append(access)
 
     def claim_template(self, rendered: Mapping[str, Any]) -> str | None:
-        """Return the name of the ResourceClaimTemplate that the pods of an object use. Return None if they use none."""
+        """Return the name of the ResourceClaimTemplate that the pods use. Return None if they use none.
+
+        Args:
+            rendered: Manifest of the user's object. The default name contains the name of this object.
+        """
         return None if self._claim is None else self._claim[0] or claim_name_of(rendered)
 
     def before_hiding(self) -> Any:
-        """Return the manifest with GPUs, but without the change that hides all GPUs from the other containers.
+        """Return the manifest with GPUs, before ``to_json`` hides them from all containers that get no GPU.
 
-        That change sets ``NVIDIA_VISIBLE_DEVICES=void`` in these containers.
+        For this, ``to_json`` sets ``NVIDIA_VISIBLE_DEVICES=void`` in these containers.
         """
         made = self.source.to_json()
         template = self.claim_template(made)
@@ -163,13 +176,15 @@ class Granted(ApiObject):
             for access in self._given:
                 gone = access.missing_from(made, claim_template=template)
                 if gone is not None:
-                    raise GpuConstructsError(f"GpuAccess sets {gone}. Remove that patch or the GpuAccess")
+                    raise GpuConstructsError(
+                        f"GpuAccess sets {gone} after a JSON patch. Remove that patch or the GpuAccess"
+                    )
         except GpuConstructsError as error:
             raise error.at(path_of(self)) from None
         return made
 
     def problems(self) -> list[str]:
-        """Return the errors from the rendering of an object that gets GPUs, as texts. The list can be empty."""
+        """Return the messages of the errors that this object would cause in ``synth``. The list can be empty."""
         lost = [child.node.path for child in self.source.node.children]
         problems = [
             f"{path}: is a child of an object with GPUs, so it would not be in the manifests. Create it outside of "
@@ -185,7 +200,10 @@ class Granted(ApiObject):
 
 
 def granted_in_place_of(target: ApiObject) -> Granted | None:
-    """Return the ``Granted`` object that renders ``target`` with GPUs in its place. Return None if there is none."""
+    """Return the ``Granted`` object that replaces ``target`` in the construct tree. Return None if nothing replaces it.
+
+    If ``target`` itself is a ``Granted`` object, return it.
+    """
     if isinstance(target, Granted):
         return target
     scope = target.node.scope
@@ -194,7 +212,7 @@ def granted_in_place_of(target: ApiObject) -> Granted | None:
 
 
 def put_in_place_of(source: ApiObject) -> Granted:
-    """Replace an object in the construct tree by a ``Granted`` object, which can render it with GPUs.
+    """Replace an object in the construct tree by a ``Granted`` object, whose manifest can also contain GPUs.
 
     Return the new object. The new object has the same path, so constructs that depend on the replaced object now depend
     on the new one. The new object also has all dependencies of the replaced one.
@@ -209,7 +227,7 @@ def put_in_place_of(source: ApiObject) -> Granted:
     if node.children:
         raise GpuConstructsError(
             f"the object must have no child constructs ({node.children[0].node.path}), which would not be in the "
-            "manifests. Create them outside of it",
+            "manifests. Create the child constructs outside of the object",
             path=path_of(source),
         )
     is_default_child = scope.node.default_child is source
@@ -243,8 +261,8 @@ class _ClaimTemplate(Manifest):
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
         """Return the manifest of the ResourceClaimTemplate.
 
-        The method ignores the namespace and the labels of the chart. The namespace is that of the object that gets the
-        GPUs.
+        The method ignores ``namespace`` and ``labels``, which are those of the cdk8s chart. The namespace is that of
+        the object that gets the GPUs.
         """
         return self.to_json()
 

@@ -66,16 +66,16 @@ class ManifestAccess:
 
     Attributes:
         allocation: Kubernetes fields for the GPU request.
-        container: Name of the container that gets the GPUs. None: the main container of the kind, otherwise the first.
+        container: Name of the container that gets the GPUs. None: the container with the name that the operator of the
+            kind requires, such as ``pytorch`` for a PyTorchJob. For other kinds, the first container.
         pod_spec: Path of the pod specs in a kind that the library does not know, such as
             ``spec.groups[*].template.spec``.
         shared_memory: Size of ``/dev/shm`` in that container, as a quantity. None: the size stays as it is.
         visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in that container, and ``unmanaged`` allows it.
-        strategy: Update strategy to set, or ``one-at-a-time`` or ``unchanged``, with the same meaning as in
-            ``GpuAccess``.
+        strategy: Update strategy, with the values of the keyword ``strategy`` of ``GpuAccess``.
         ignore_rules: Codes of rules that ``synth`` does not check for the object.
-        chart: Name of the chart of a HelmRelease, if the HelmRelease refers to its chart through another object of the
-            app; otherwise None.
+        chart: Name of the Helm chart of a HelmRelease, if the HelmRelease refers to the chart through another object of
+            the app, such as an OCIRepository. Otherwise None.
     """
 
     allocation: GpuAllocation
@@ -88,9 +88,9 @@ class ManifestAccess:
     chart: str | None = None
 
     def has_place_for_runtime_class(self, manifest: Mapping[str, Any]) -> bool:
-        """Check whether the kind of the manifest lets its pods set ``runtimeClassName``.
+        """Check whether the kind of the manifest has a field for the ``runtimeClassName`` of its pods.
 
-        The runtimes of KServe do not. The InferenceService that uses a runtime has the field instead.
+        A ServingRuntime or ClusterServingRuntime of KServe does not. The InferenceService that uses it has the field.
         """
         return _kind(manifest) not in _WITHOUT_RUNTIME_CLASS
 
@@ -136,8 +136,9 @@ class ManifestAccess:
             gone = self.missing_from(made, claim_template=claim_template)
             if gone is not None:
                 raise GpuConstructsError(
-                    f"the Helm values of the chart have no key for {gone}. Omit the option, or render the chart with "
-                    "helm template, include the result and apply GpuAccess to the workload"
+                    f"GpuAccess sets {gone} in the workload, because the Helm values of the chart have no key for "
+                    "this field. Leave out the option of GpuAccess that sets the field, or render the chart with helm "
+                    "template, include the result and apply GpuAccess to the workload"
                 )
             _annotate(self, made)
             return made
@@ -151,9 +152,9 @@ class ManifestAccess:
         return made
 
     def hide_from_others(self, made: dict[str, Any]) -> None:
-        """Set ``NVIDIA_VISIBLE_DEVICES=void`` in the containers without GPUs of all pods that get GPUs.
+        """Set ``NVIDIA_VISIBLE_DEVICES=void`` in each container without GPUs, in all pods that get GPUs.
 
-        Change the manifest ``made`` in place.
+        The method changes the manifest ``made`` and returns nothing.
         """
         if is_release(made):
             made.update(self._in_values(made, self._hidden))
@@ -162,9 +163,9 @@ class ManifestAccess:
             pod.update(self.allocation.hide_from_others(pod))
 
     def missing_from(self, manifest: Mapping[str, Any], *, claim_template: str | None) -> str | None:
-        """Return text that describes the first GPU field that the manifest lacks or changes.
+        """Return text that describes the first GPU field that is missing or different in the manifest.
 
-        For example, a JSON patch of the user removed the field. Return None if the manifest has all GPU fields.
+        For example, a JSON patch of the user removed the field. Return None if there is no such field.
 
         Args:
             manifest: Manifest after all changes.
@@ -212,11 +213,14 @@ class ManifestAccess:
         return made
 
     def _holding(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the pod specs of a manifest whose pods get GPUs.
+        """Return those pod specs in the result of ``_working_pods`` that get GPUs.
 
-        These are the pods with the container that the option ``container`` names, or with the main container of the
-        kind. If there is no such option and no pod has the main container, all pods get GPUs. Pods that only coordinate
-        others get none, unless the manifest has no other pods.
+        The result contains the pods with the container ``container`` or, if this option is None, with the main
+        container of the kind, such as ``pytorch`` for a PyTorchJob. It also contains KServe predictors with a model
+        server. If there are no such pods, it contains all pods that have containers.
+
+        Raises:
+            ContainerMissingError: No pod has the container ``container``.
         """
         pods = _working_pods(manifest, self.pod_spec)
         name = self.container or _holder_of_kind(manifest)
@@ -235,8 +239,8 @@ def _working_pods(manifest: Mapping[str, Any], path: str | None) -> list[dict[st
 
     Args:
         manifest: Manifest of an object that creates pods.
-        path: Path of the pod specs in a kind that the library does not know. The result then contains all pod specs.
-            None for all other kinds.
+        path: Path of the pod specs in a kind that the library does not know. For such a kind, the result contains all
+            pod specs. None for a known kind.
     """
     coordinating = _COORDINATING.get(_kind(manifest), frozenset()) if path is None else frozenset()
     pods = [*pod_specs(manifest, path)]
@@ -304,7 +308,8 @@ def _has(pod: Mapping[str, Any], name: str | None) -> bool:
 def _difference(wanted: Any, there: Any, path: str = "pod") -> str | None:
     """Return text that describes the first field of ``wanted`` that is missing or different in ``there``.
 
-    Return None if there is no such field.
+    The text continues a message after the word "sets": ``pod.runtimeClassName to 'nvidia', but it is None``. Return
+    None if there is no such field.
 
     The argument ``wanted`` is a pod spec with the GPU fields, and ``there`` is the pod spec in the manifest. ``there``
     can have further fields, with any value.
@@ -315,7 +320,7 @@ def _difference(wanted: Any, there: Any, path: str = "pod") -> str | None:
     if isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):
         found = (_difference(a, b, f"{path}[{i}]") for i, (a, b) in enumerate(zip(wanted, there, strict=True)))
         return next((one for one in found if one), None)
-    return None if wanted == there else f"{path} to {wanted!r}, but a JSON patch changed it to {there!r}"
+    return None if wanted == there else f"{path} to {wanted!r}, but it is {there!r}"
 
 
 def _update_by(strategy: Strategy, manifest: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The objects of a `GpuWorkload` as plain data. Methods such as ``add_env`` can change the data until cdk8s renders."""
+"""The objects of a `GpuWorkload` as plain data, which functions such as ``add_env`` can change before the rendering."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_shared_memory(size: str, resources: Mapping[str, Any], *, way_out: str
 
 @dataclass(kw_only=True)
 class PlainWorkload:
-    """The data of a workload: its pods without the fields for GPUs, and the further objects that the pods need.
+    """The data from which a ``GpuWorkload`` renders its objects: its pods without the fields for GPUs, and settings.
 
     Attributes:
         run: Kind and settings of the object that runs the pods.
@@ -100,7 +100,7 @@ class PlainWorkload:
         return self.run.has_service(self.ports)
 
     def note_config_maps(self, env: Mapping[str, object]) -> None:
-        """Record the ConfigMap objects that the pods use, so that a change of their data restarts the pods.
+        """Record the ConfigMap objects of the volumes and of ``env``, so that a change of their data restarts the pods.
 
         This applies only to pods that run until you delete them. Pods of a Job read the new data at their next start.
         """
@@ -175,7 +175,7 @@ def attach_volume(workload: PlainWorkload, path: str, volume: object) -> None:
     workload.allocation.profile.check_memory_of_mps([path])
     there = workload.holder["volumeMounts"] or ()
     if any(mount["mountPath"] == path for mount in there):
-        raise GpuConstructsError(f"volumes[{path!r}] already exists. Remove one of them")
+        raise GpuConstructsError(f"volumes[{path!r}] already exists. Remove one of the two")
     workload.holder["volumeMounts"] = [
         *there,
         *workload.mounts.mounted({path: volume}),
@@ -187,7 +187,7 @@ def add_env(workload: PlainWorkload, name: str, value: object) -> None:
     """Set an environment variable of the container with the GPUs."""
     there = workload.holder["env"] or []
     if any(variable["name"] == name for variable in there):
-        raise GpuConstructsError(f"env[{name!r}] already exists. Remove one of them")
+        raise GpuConstructsError(f"env[{name!r}] already exists. Remove one of the two")
     managed = workload.visible_devices == "managed"
     workload.holder["env"] = [*there, *environment({name: value}, visible_devices_is_managed=managed)]
     workload.note_config_maps({name: value})
@@ -223,9 +223,9 @@ def _add(workload: PlainWorkload, container: Container, more: Mapping[str, str])
 
 
 def beside(workload: PlainWorkload) -> dict[str, dict[str, Any]]:
-    """Return the objects of a workload, by construct ID.
+    """Return the objects that a workload needs besides its main object, such as a Service, by construct ID.
 
-    The result omits the main object and the PersistentVolumeClaims.
+    The result omits the PersistentVolumeClaims. The main object is the Deployment, StatefulSet, Job, CronJob or Pod.
     """
     name, metadata = workload.metadata["name"], {**workload.metadata, "annotations": None}
     bare = {"apiVersion": "v1", "metadata": metadata}
@@ -259,7 +259,7 @@ def _security(workload: PlainWorkload) -> Mapping[str, Any]:
 def plain_workload(
     name: str, namespace: str, *, image: str, run: Run, allocation: GpuAllocation, options: GpuWorkloadOptions
 ) -> PlainWorkload:
-    """Return the data of a workload with the options of the user.
+    """Return the data from which a ``GpuWorkload`` renders its objects.
 
     Raises:
         GpuConstructsError: A value that is not allowed, or values that contradict each other.
@@ -298,7 +298,7 @@ _CHECKS: checks.Checks = {
 
 
 def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
-    """Raise an error if certain options of a pod are not valid. Other functions check the other options.
+    """Check the priority class, group ID, grace period, annotations, shared memory and user namespace of a pod.
 
     Raises:
         GpuConstructsError: A value that is not allowed, or that the cluster does not support.
@@ -308,7 +308,7 @@ def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
     profile.check_memory_of_mps([*(options.get("volumes") or ()), *(["/dev/shm"] if shared_memory else ())])
     if options.get("host_users") is False and not profile.backend.is_dra and not profile.platform.supports_cdi:
         raise GpuConstructsError(
-            f"host_users=False needs devices by CDI, which {profile.platform} does not have. Remove it"
+            f"host_users=False needs devices by CDI, which {profile.platform} does not have. Remove host_users"
         )
 
 

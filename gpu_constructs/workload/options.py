@@ -50,7 +50,7 @@ def _check_spread(field: str, constraint: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling(fields.Options):
-    """Options for the placement of pods. The conditions that the GPU request sets for nodes apply too.
+    """Options that decide on which nodes the pods run, besides the node conditions of their GPU request.
 
     Attributes:
         affinity: Affinity, as in the Kubernetes API. The workload adds the node conditions of its GPUs to each
@@ -83,7 +83,7 @@ class Scheduling(fields.Options):
         """Return a dict with the fields of the pod spec for these options. A field is None if its option has no value.
 
         Args:
-            replicas: Number of pods that run until you delete them; 1 for pods that end by themselves.
+            replicas: Number of replicas of a Deployment or StatefulSet. 1 for other kinds.
             selector: Labels that identify the pods, for the default topology spread constraint.
         """
         spread = self.topology_spread_constraints
@@ -111,8 +111,8 @@ class Strategy(fields.Options):
         partition: Ordinal of a pod of a StatefulSet. Pods with a lower ordinal keep the old spec.
 
     Raises:
-        GpuConstructsError: A number is negative, a text is not a percentage, the type does not have these numbers, or
-            both ``max_surge`` and ``max_unavailable`` are 0.
+        GpuConstructsError: A number is negative, a text is not a percentage, a type other than ``RollingUpdate`` has
+            numbers, or both ``max_surge`` and ``max_unavailable`` are 0.
     """
 
     type: Literal["Recreate", "RollingUpdate", "OnDelete"]
@@ -176,7 +176,9 @@ class Strategy(fields.Options):
         return cls(type="OnDelete")
 
     def to_manifest(self, kind: str) -> dict[str, Any]:
-        """Return the update strategy as a field of a Deployment or a StatefulSet.
+        """Return the value of ``spec.strategy`` for a Deployment, or of ``spec.updateStrategy`` for a StatefulSet.
+
+        For example, ``Strategy.recreate()`` becomes ``{"type": "Recreate"}`` for a Deployment.
 
         Args:
             kind: Kind of the object, ``Deployment`` or ``StatefulSet``.
@@ -205,8 +207,8 @@ class ObjectOptions(TypedDict, total=False):
         ignore_rules: Codes of rules, such as ``R13``, that ``synth`` does not check for that object.
         labels: Labels to add to that object. Its pods get them too, unless an operator creates the pods.
         name: Name of that object. None: the ID of the construct.
-        namespace: Namespace as a name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the namespace of the chart.
-            If the chart has none, ``default``.
+        namespace: Namespace as a name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the namespace of the cdk8s
+            chart. If the chart has no namespace, ``default``.
     """
 
     annotations: Mapping[str, str] | None
@@ -221,9 +223,10 @@ class WorkloadOptions(PodOptions, ObjectOptions, total=False):
 
     Attributes:
         env: Environment variables of the container with the GPUs, each as text, an ``EnvValue``, or a value of
-            cdk8s-plus. They override variables that the construct sets.
-        gpus: Number of GPUs, or of slots of shared GPUs, for each pod. 1 by default. The container sets it only as a
-            limit, and Kubernetes copies the limit to the request. A ``GpuRequest`` can also select boards and memory.
+            cdk8s-plus. They override the default variables of the construct. A recipe rejects variables that it must
+            set itself, such as ``HOME`` in ``Ollama``.
+        gpus: Number of GPUs, or of slots of shared GPUs, for each pod. 1 by default. A ``GpuRequest`` can also select
+            boards and memory.
         platform: Platform of the cluster, ``Talos("1.12")`` or ``Kubernetes()``. It determines the runtime class and
             the node selector. A ``profile`` contains a platform, so do not set both.
         profile: Settings that all GPU workloads of the cluster share. None: only the settings of ``platform``.
@@ -242,14 +245,13 @@ class GpuWorkloadOptions(WorkloadOptions, total=False):
     """Options of ``GpuWorkload``.
 
     Attributes:
-        args: Arguments of the container. They replace those of the image.
+        args: Arguments of the container. They replace the arguments (``CMD``) of the image.
         capabilities: Linux capabilities that the container keeps. It drops all others.
         command: Command of the container. It replaces the entrypoint of the image.
-        fs_group: ID of the group that owns mounted volumes. None: the number of ``run_as_user``, if that is not root
-            and the pod mounts a disk, because only root can write to a new disk. Otherwise, no group.
-        gpu_resource: Name of the extended resource, if ``gpus`` is a number. Use ``nvidia.com/gpu.shared`` if sharing
-            renames the resource, or a MIG resource such as ``nvidia.com/mig-1g.10gb``. None: ``nvidia.com/gpu``, or its
-            new name if the profile has sharing that renames it.
+        fs_group: ID of the group that owns mounted volumes. None: the number of ``run_as_user`` if the pod mounts a
+            disk, so that this user can write to the disk. No group if the pod mounts no disk or runs as root.
+        gpu_resource: Name of the extended resource if ``gpus`` is a number, such as ``nvidia.com/mig-1g.10gb``. None:
+            ``nvidia.com/gpu``, or the name that the sharing of the profile sets.
         host_users: False runs the pods in their own Linux user namespaces, which needs CDI. None: the user namespace of
             the node.
         image_pull_policy: Pull policy. ``IfNotPresent`` by default, because tags are exact and images are large.
@@ -258,7 +260,7 @@ class GpuWorkloadOptions(WorkloadOptions, total=False):
         liveness_probe: Probe that restarts the container when it fails.
         pod_annotations: Annotations to add to the pods.
         ports: Port numbers by name, or a list of numbers, whose names are ``tcp-<number>``. If there are ports, the
-            pods get a Service, except those of a Job.
+            pods get a Service, except the pods of a Job or CronJob.
         read_only_root_filesystem: Whether the container can write only to its volumes. False by default.
         readiness_probe: Probe that decides whether the Service sends requests to the pod.
         run_as_user: User ID of the processes. An ID above 0 also sets ``runAsNonRoot``. None: the user of the image.
@@ -266,15 +268,15 @@ class GpuWorkloadOptions(WorkloadOptions, total=False):
             spread over nodes as far as free GPUs allow.
         service_account: Name or object of a ServiceAccount, whose token the pod mounts. None: the pod mounts no token.
         shared_memory: Size of ``/dev/shm``, as a quantity. Data loaders and tensor parallelism need more than the
-            default. It counts against the memory limit. None: 64 MiB, the default of the container runtime. Do not set
-            it with MPS, which provides its own ``/dev/shm``.
+            default. Data in it counts against the memory limit. None: 64 MiB, the default of the container runtime. Do
+            not set this option with MPS, which provides its own ``/dev/shm``.
         sidecars: Native sidecars (Kubernetes 1.29 and later) that start after ``init_containers``. They stop when the
             main container ends, so a Job can end too. They have no access to a GPU.
-        startup_probe: Probe that delays the other probes while the container loads a model. None: the check of the
-            liveness probe, every 10 s for up to ten minutes. It prevents Kubernetes from restarting a container that
-            still loads a model.
+        startup_probe: Probe that delays the other probes while the container loads a model. Otherwise, Kubernetes could
+            restart the container too early. None: the request or command of ``liveness_probe``, every 10 s for up to
+            ten minutes. Without a ``liveness_probe``, the container then has no startup probe.
         termination_grace_period_seconds: Time that a pod has to finish requests after a stop signal, in seconds. None:
-            60 for pods that run until you delete them, and 30 for those of a Job or CronJob.
+            60 for pods that run until you delete them, and 30 for pods of a Job, a CronJob or a bare Pod.
         visible_devices: Treatment of ``NVIDIA_VISIBLE_DEVICES`` in ``env``. ``managed``, the default, rejects it.
             ``unmanaged`` allows it, so that the container can choose its GPUs, and records the choice in an annotation.
         working_dir: Working directory of the command.
@@ -305,7 +307,7 @@ class GpuWorkloadOptions(WorkloadOptions, total=False):
 
 
 def name_given(id: str, options: ObjectOptions) -> str:
-    """Return the name of the object: the option ``name``, otherwise the ID of the construct."""
+    """Return the name of the object that runs the pods: the option ``name``, otherwise ``id``, the construct ID."""
     name = options.get("name")
     return id if name is None else name
 
@@ -326,10 +328,10 @@ def metadata_of(
         own_labels: Labels that identify the pods of the object.
         options: Options of the user.
         request: GPU request of a pod.
-        more_annotations: Annotations that the construct adds.
+        more_annotations: Annotations that the construct adds. None: no annotations.
 
     Raises:
-        GpuConstructsError: Kubernetes would reject a label or annotation, or a label is one that identifies the pods.
+        GpuConstructsError: Kubernetes would reject a label or annotation, or the user sets a label in ``own_labels``.
     """
     labels = options.get("labels") or {}
     fields.labels("labels", labels)
@@ -348,6 +350,12 @@ def annotations_of(
     visible_devices: VisibleDevices = "managed",
 ) -> dict[str, str]:
     """Return the annotations of an object that runs pods with GPUs.
+
+    Args:
+        given: Annotations that the user sets. None: no annotations.
+        request: GPU request, whose memory budget becomes an annotation.
+        ignore_rules: Codes of rules that ``synth`` does not check for the object.
+        visible_devices: ``unmanaged`` adds an annotation with this choice.
 
     Raises:
         GpuConstructsError: Kubernetes would reject a key, or the code of a rule is unknown.

@@ -1,4 +1,4 @@
-"""Functions that change the workloads of a Helm release, and write the changes into the values of its chart."""
+"""Functions that add GPUs to the workloads of a Helm release, and write the changes into its Helm values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def is_release(manifest: Mapping[str, Any]) -> bool:
 def counted(manifest: Mapping[str, Any], chart: str | None) -> list[tuple[Release, Workload]]:
     """Return the workloads of the Helm releases that an object creates, as pairs of a release and one of its workloads.
 
-    The result omits workloads that the Helm values disable. It also omits releases of charts that the library does not
-    know.
+    The result omits workloads that the Helm values disable. It also omits Helm releases of charts that the library does
+    not know.
 
     Args:
-        manifest: HelmRelease or Application.
-        chart: Name of the chart, if a HelmRelease refers to it only through another object of the app. Otherwise None.
+        manifest: HelmRelease of Flux or Application of Argo CD.
+        chart: Name of the Helm chart, if a HelmRelease refers to the chart only through another object of the app, such
+            as an OCIRepository. Otherwise None.
     """
     source = None if chart is None else {"spec": {"url": chart, "chart": chart}}
     found = releases(manifest, lambda *_: source)
@@ -44,15 +45,16 @@ def counted(manifest: Mapping[str, Any], chart: str | None) -> list[tuple[Releas
 def gpu_workloads(
     manifest: Mapping[str, Any], chart: str | None, container: str | None
 ) -> list[tuple[Release, Workload]]:
-    """Return those workloads of Helm releases that get GPUs, as pairs of a release and one of its workloads.
+    """Return those workloads of Helm releases that get GPUs, as pairs of a Helm release and one of its workloads.
 
     Args:
-        manifest: HelmRelease or Application.
-        chart: Name of the chart, if a HelmRelease refers to it only through another object of the app. Otherwise None.
+        manifest: HelmRelease of Flux or Application of Argo CD.
+        chart: Name of the Helm chart, if a HelmRelease refers to the chart only through another object of the app, such
+            as an OCIRepository. Otherwise None.
         container: Name of the container that gets the GPUs. None: the first container of a workload.
 
     Raises:
-        GpuConstructsError: The library does not know the chart, or cannot tell which of its workloads gets the GPUs.
+        GpuConstructsError: The library does not know the chart, or cannot determine which workload gets the GPUs.
     """
     each = counted(manifest, chart)
     if not each:
@@ -83,10 +85,11 @@ def with_workloads(
     """Return a copy of a HelmRelease or an Application whose Helm values change the workloads that get GPUs.
 
     Args:
-        manifest: HelmRelease or Application.
-        chart: Name of the chart, if a HelmRelease refers to it only through another object of the app. Otherwise None.
+        manifest: HelmRelease of Flux or Application of Argo CD.
+        chart: Name of the Helm chart, if a HelmRelease refers to the chart only through another object of the app, such
+            as an OCIRepository. Otherwise None.
         container: Name of the container that gets the GPUs. None: the first container of a workload.
-        change: Function that gets the manifest of a workload, and returns the manifest with the changes.
+        change: Function that accepts the manifest of a workload, and returns the manifest with the changes.
 
     Raises:
         GpuConstructsError: ``gpu_workloads`` or ``change`` raises the error.
@@ -103,13 +106,13 @@ def with_workloads(
 
 
 def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the manifest of a workload in a form that the Helm values of its chart can express.
+    """Return the manifest of a workload, changed so that its Helm chart can express the node selection.
 
-    If the chart has no Helm key for the node selector, an affinity with the same effect replaces the node selector.
+    If the chart has no key for the node selector, an affinity with the same effect replaces the node selector.
 
     Args:
-        workload: Workload of the Helm release before the change.
-        made: Manifest of the workload after the change.
+        workload: Workload of the Helm release before ``GpuAccess`` changes it.
+        made: Manifest of the workload with the changes of ``GpuAccess``.
     """
     pod = pod_path(workload.manifest["kind"])
     selected = plain_data.at(made, (*pod, "nodeSelector"))
@@ -128,8 +131,8 @@ def _with_changes(values: Mapping[str, Any], workload: Workload, made: Mapping[s
 
     Args:
         values: Helm values.
-        workload: Workload of the Helm release before the change.
-        made: Manifest of the workload after the change.
+        workload: Workload of the Helm release before ``GpuAccess`` changes it.
+        made: Manifest of the workload with the changes of ``GpuAccess``.
     """
     made = in_fields_of_chart(workload, made)
     values, made = _with_gpus(values, workload, made) if workload.gpus else (values, made)
@@ -151,9 +154,9 @@ def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> A
 
     Args:
         field: Pod field, and the Helm keys from which the chart reads it.
-        workload: Workload of the Helm release before the change.
-        old: Value of the field before the change.
-        new: Value of the field after the change.
+        workload: Workload of the Helm release before ``GpuAccess`` changes it.
+        old: Value of the field in ``workload``.
+        new: Value of the field with the changes of ``GpuAccess``.
     """
     if field.target[-1] not in _ADDED:
         return new
@@ -172,8 +175,8 @@ def _with_gpus(
 
     Args:
         values: Helm values.
-        workload: Workload of the Helm release before the change.
-        made: Manifest of the workload after the change.
+        workload: Workload of the Helm release before ``GpuAccess`` changes it.
+        made: Manifest of the workload with the changes of ``GpuAccess``.
 
     Returns:
         A pair: the Helm values with the GPU limit, and the manifest without it.

@@ -33,9 +33,9 @@ class Run(metaclass=ShortErrors):
     ``Run.pod()``.
 
     Attributes:
-        serves: Whether the pods run until you delete them. False for a Job or CronJob, whose pods end by themselves.
-        longest_name: Length limit of the name, because Kubernetes appends a suffix to it in a label or in the name of a
-            Job.
+        serves: Whether the pods run until you delete them. True for a Deployment or StatefulSet.
+        longest_name: Largest number of characters in the name of the object. The limit is below 63 for a StatefulSet
+            and a CronJob, because Kubernetes appends a suffix to the name for some labels and objects.
 
     Raises:
         GpuConstructsError: A setting is out of range.
@@ -79,7 +79,10 @@ class Run(metaclass=ShortErrors):
         return False
 
     def has_service(self, ports: Mapping[str, int]) -> bool:
-        """Check whether the workload gets a Service. By default, it gets a Service if its container has ports."""
+        """Check whether the workload gets a Service.
+
+        A StatefulSet always gets one, a Job or CronJob never. Other kinds get a Service if their container has ports.
+        """
         return bool(ports) if self._service is None else self._service
 
     def manifest(
@@ -91,7 +94,15 @@ class Run(metaclass=ShortErrors):
         pod_annotations: Mapping[str, str] | None = None,
         volume_claim_templates: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, Any]:
-        """Return the manifest of the object that runs the pods. The pods get the labels of the object."""
+        """Return the manifest of the object that runs the pods. The pods get the labels of the object.
+
+        Args:
+            metadata: Metadata of the object.
+            pod_spec: Spec of the pods.
+            selector: Labels that identify the pods, for ``spec.selector``.
+            pod_annotations: Annotations of the pods. None: no annotations.
+            volume_claim_templates: PersistentVolumeClaims for each pod of a StatefulSet.
+        """
         template = {
             "metadata": {"labels": metadata["labels"], "annotations": pod_annotations or None},
             "spec": pod_spec,
@@ -146,10 +157,10 @@ class Deployment(_Serving):
 
     Attributes:
         replicas: Number of pods. The default is 1, not 2 as in cdk8s-plus, because each pod needs its own GPUs.
-        strategy: Update strategy. None: ``Recreate`` for one replica. For several replicas, an old pod stops before a
-            new one starts. Otherwise the new pod would wait for a GPU that the old pods hold.
-        pod_disruption_budget: Whether the drain of nodes can stop only one pod at a time. None: True for two replicas
-            or more. For one replica, True is an error, because the budget would block each drain.
+        strategy: Update strategy. None: ``Recreate`` for one replica, ``Strategy.rolling_update()`` for several. With
+            both, an old pod stops before a new one starts, so that no new pod waits for the GPU of an old one.
+        pod_disruption_budget: Whether a PodDisruptionBudget lets drains of nodes stop only one pod at a time. None:
+            True for two replicas or more. For one replica, True is an error, because the budget would block each drain.
     """
 
     def _spec(self, template: Mapping[str, Any], selector: Mapping[str, str]) -> dict[str, Any]:
@@ -166,8 +177,8 @@ class StatefulSet(_Serving):
     Attributes:
         replicas: Number of pods, 1 by default.
         strategy: Update strategy. None: the default of Kubernetes.
-        pod_disruption_budget: Whether the drain of nodes can stop only one pod at a time. None: True for two replicas
-            or more.
+        pod_disruption_budget: Whether a PodDisruptionBudget lets drains of nodes stop only one pod at a time. None:
+            True for two replicas or more.
         pod_management_policy: Order in which the pods start. ``Parallel`` starts all pods at once, as a training over
             several nodes needs. None: one after the other, the default of Kubernetes.
     """
@@ -191,9 +202,9 @@ class Job(Run):
     """Pods that end when they finish their work: ``Run.job(...)``.
 
     Attributes:
-        completions: Number of pods that must succeed. If there are several, each has an index
-            (``JOB_COMPLETION_INDEX``).
-        completion_mode: ``Indexed`` or ``NonIndexed``. None: ``Indexed`` if ``completions`` is above 1.
+        completions: Number of pods that must succeed.
+        completion_mode: ``Indexed`` or ``NonIndexed``. With ``Indexed``, each pod has an index
+            (``JOB_COMPLETION_INDEX``). None: ``Indexed`` if ``completions`` is above 1.
         parallelism: Number of pods that run at once. None: ``completions``.
         backoff_limit: Number of retries. The default is 2, not 6 as in Kubernetes, because each retry needs the GPUs
             again.
@@ -319,14 +330,17 @@ SETTINGS: Mapping[str, str] = {
 
 
 def run_of(kind: Kind, run: Run | None) -> Run:
-    """Return the object that runs the pods: the option ``run``, or if that is None, one of ``kind`` with defaults.
+    """Return the option ``run``. If ``run`` is None, return a ``Run`` of ``kind`` with the default settings.
 
     Raises:
-        GpuConstructsError: ``run`` has another kind than ``kind``, or the kind has a setting without a default.
+        GpuConstructsError: ``kind`` is neither the default (``Deployment``) nor the kind of ``run``. Also raised for
+            ``CronJob`` without ``run``, because a CronJob needs a schedule.
     """
     if run is not None:
         if kind not in ("Deployment", run.kind):
-            raise GpuConstructsError(f"kind and run must not both have a value, got {kind!r} and run of a {run.kind}")
+            raise GpuConstructsError(
+                f"kind and run must not both have a value, got kind={kind!r} and run=Run(...) of the kind {run.kind}"
+            )
         return run
     if kind == "CronJob":
         raise GpuConstructsError("kind 'CronJob' needs a schedule. Pass run=Run.cron_job(schedule='0 3 * * *')")

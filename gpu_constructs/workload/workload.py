@@ -27,16 +27,17 @@ class GpuWorkload(GpuObject):
 
     Emits the object that runs the pods, and these objects:
 
-    - a Service if the container has ports. A Job or CronJob has none. A StatefulSet always has a headless Service.
+    - a Service if the container has ports, but not for a Job or CronJob. A StatefulSet always has a headless Service.
     - a PodDisruptionBudget (``maxUnavailable: 1``) for two replicas or more.
-    - a PersistentVolumeClaim for each ``VolumeClaim``. A StatefulSet contains its claims instead.
+    - a PersistentVolumeClaim for each ``VolumeClaim``. The manifest of a StatefulSet itself contains these claims.
     - a ResourceClaimTemplate if the backend of the profile is ``Backend.dra_claims()``.
-    - a ServiceAccount for a bare Pod. Otherwise Kubernetes rejects a Pod in a new Namespace.
+    - a ServiceAccount for a bare Pod. Without it, Kubernetes would reject the Pod while its Namespace is new.
 
-    The pods have the GPU limit, the runtime class and node selector of the platform, and a toleration of the GPU taint.
-    The container with GPUs never has ``NVIDIA_VISIBLE_DEVICES``, because the variable would override the allocated GPU.
-    All other containers have ``NVIDIA_VISIBLE_DEVICES=void``. Otherwise, the NVIDIA runtime would give an image with
-    CUDA all GPUs of the node.
+    The pods have a GPU limit or a claim, and a toleration of the GPU taint. They also have the node selector and, if
+    they need one, the runtime class of the platform. By default, the container with GPUs must not have the variable
+    ``NVIDIA_VISIBLE_DEVICES``, which would override the allocated GPU. All other containers have
+    ``NVIDIA_VISIBLE_DEVICES=void``, so that they get no GPU. If a DRA driver allocates the GPUs and the pods have no
+    runtime class, the library does not set the variable.
 
     If you pass a ConfigMap as an object, a change of its data restarts the pods of a Deployment or StatefulSet.
 
@@ -122,7 +123,7 @@ class GpuWorkload(GpuObject):
 
         Args:
             path: Absolute path of the mount.
-            volume: Volume, with the same types as in ``volumes``.
+            volume: Volume, of one of the types that the option ``volumes`` allows.
 
         Raises:
             GpuConstructsError: The container already has a mount at this path, or the value is not a volume.
@@ -138,7 +139,7 @@ class GpuWorkload(GpuObject):
             value: Text or an ``EnvValue``.
 
         Raises:
-            GpuConstructsError: The container already has the variable, or ``value`` is neither.
+            GpuConstructsError: The container already has the variable, or ``value`` has another type.
         """
         self._change(manifests.add_env, name, value)
 

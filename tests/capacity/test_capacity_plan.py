@@ -187,8 +187,8 @@ def test_the_sharing_of_a_node_must_match_the_plugin_of_the_app(tmp_path):
     (problem,), _ = said(app)
     assert problem == (
         "capacity-plan: gpu_node.sharing of 'one' must be time-slicing x 2, as in the app's device plugin, got "
-        "time-slicing x 4. Leave it out, and set the sharing in the DevicePluginChart or GpuOperator, and in the "
-        "GpuProfile"
+        "time-slicing x 4. Remove gpu_node.sharing. To change the sharing, change sharing= of the DevicePluginChart or "
+        "GpuOperator, and of the GpuProfile"
     )
 
 

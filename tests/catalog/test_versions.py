@@ -127,5 +127,5 @@ def test_an_option_of_a_later_node_feature_discovery_is_rejected_by_its_name():
     new.require("worker.owner_refs", "0.19.0")
     assert refusals.refusal(old.require, "worker.owner_refs", "0.19.0") == (
         "worker.owner_refs needs Node Feature Discovery 0.19.0, got 0.17.3. Leave it out, or use a later release of "
-        "the device plugin"
+        "the device plugin, which contains a later Node Feature Discovery"
     )

@@ -155,7 +155,7 @@ def charts(app, one, other, **both):
 
 
 SAME_NODES = (
-    "one: runs the device plugin and GPU Feature Discovery on nodes of two too, so each replaces the devices of the "
+    "one: runs the device plugin and GPU Feature Discovery on nodes of two too, so the two overwrite each "
     "other. Remove one, use Configs.named(...), or select different nodes with node_selector"
 )
 

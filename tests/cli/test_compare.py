@@ -104,4 +104,4 @@ def test_a_chart_that_stays_a_helm_release_is_not_compared(tmp_path: Path, capsy
     values = tmp_path / "values.yaml"
     values.write_text("driver: {enabled: false}\n")
     assert main(["compare", str(values), str(values), "--chart", "gpu-operator"]) == 2
-    assert "the chart must be one of nvidia-device-plugin, dcgm-exporter" in capsys.readouterr().err
+    assert "the Helm chart must be one of nvidia-device-plugin, dcgm-exporter" in capsys.readouterr().err

@@ -127,6 +127,6 @@ def test_a_program_is_written_to_a_file(tmp_path: Path, capsys: pytest.CaptureFi
     compile(app.read_text(), "app.py", "exec")
     output = capsys.readouterr()
     assert output.out == ""
-    assert output.err.startswith("Line 2: values.legacyDaemonsetAPI is dropped: it is not a key of the chart")
+    assert output.err.startswith("Line 2: values.legacyDaemonsetAPI is dropped: it is not a key of the Helm chart")
     assert main(["migrate", str(values), "--output", str(app)]) == 2
     assert capsys.readouterr().err.endswith(f"cannot write {app}: File exists. Pass another file\n")

@@ -624,7 +624,7 @@ def test_bad_input_raises_one_error_with_advice(refused):
 def test_a_configuration_cannot_have_the_name_of_a_program(name, kind, of):
     configs = {"default": PluginConfig(sharing=Sharing.mps(replicas=2)), name: PluginConfig()}
     assert refusal(plugin, config=Configs.named(configs, default="default"), platform=Kubernetes()) == (
-        f"nvidia-device-plugin: configs must not have the name of a program: {kind} {of!r} would exist twice. Rename "
+        f"nvidia-device-plugin: configs must not have the name of a component: {kind} {of!r} would exist twice. Rename "
         "the configuration"
     )
     assert alone(config=Configs.named({"default": PluginConfig(), name: PluginConfig()}, default="default"))

@@ -26,7 +26,7 @@ from gpu_constructs import (
 
 PLAIN = PluginConfig()
 MPS = PluginConfig(sharing=Sharing.mps(replicas=4))
-RACY = "plugin: config-manager first selects the default configuration and corrects it later with a signal. "
+RACY = "plugin: config-manager first selects the default configuration and later makes the plugin load the right one. "
 OVERWRITTEN = "plugin: device_list_strategy 'volume-mounts' overrides 'envvar'. Remove one of them"
 PLUGIN_ALONE, GFD_ALONE = {"gpu_feature_discovery": False}, {"device_plugin": False}
 
@@ -101,7 +101,7 @@ def test_two_different_roots_of_mps_are_rejected():
     config = PluginConfig(flags=Flags(mps_root="/var/mps"), sharing=MPS.sharing)
     assert refusal(config, mps_control_daemon=MpsControlDaemon(root="/srv/mps")) == (
         "mps_control_daemon.root must equal flags.mps_root of the configuration ('/var/mps'), got '/srv/mps'. Set only "
-        "one of the two"
+        "one of these options"
     )
     assert warned(config, mps_control_daemon=MpsControlDaemon(root="/var/mps")) == warned(config) == []
 

@@ -153,7 +153,7 @@ def test_the_units_of_the_example_do_not_fit_together(tmp_path: Path) -> None:
     made = SHARING.written(2, tmp_path)
     (config,) = (yaml.safe_load(one["data"]["config.yaml"]) for one in made if "config.yaml" in one.get("data", {}))
     ((replicas,),) = ([one["replicas"] for one in config["sharing"]["timeSlicing"]["resources"]],)
-    assert f"which is {replicas} units of 1Gi" in SHARING.text
+    assert f"which is {replicas} slots of 1Gi" in SHARING.text
     pods = {one["metadata"]["name"]: one for one in made if one["kind"] == "Deployment"}
     rows = SHARING.table("pod")
     assert set(SHARING.column("pod")) == {name for name in pods if "node-feature-discovery" not in name}
@@ -163,7 +163,7 @@ def test_the_units_of_the_example_do_not_fit_together(tmp_path: Path) -> None:
         assert deployment["metadata"]["annotations"]["gpu-constructs/vram"] == takes
         assert f"`nvidia.com/gpu: {container['resources']['limits']['nvidia.com/gpu']}`" == asks
     budgets = [int(takes.removesuffix("Gi")) for _, takes, _ in rows]
-    assert f"{budgets[0]} + {budgets[1]} is more than {replicas}" in SHARING.text
+    assert f"{budgets[0]} + {budgets[1]} slots are more than {replicas}" in SHARING.text
     assert max(budgets) <= replicas < sum(budgets)
 
 
@@ -179,13 +179,13 @@ def test_every_mode_is_said_as_in_the_table() -> None:
 
 def test_the_most_slots_and_units_are_the_code_s() -> None:
     for way, made in (("MPS", Sharing.mps), ("time-slicing", Sharing.time_slicing)):
-        most = int(ROWS["maximum for each GPU"][way])
+        most = int(ROWS["maximum for each GPU"][way].split()[0])
         assert [refuses(lambda made=made, n=n: made(replicas=n)) for n in (1, 2, most, most + 1)] == [1, 0, 0, 1]
         assert made(replicas=2).fail_requests_greater_than_one
-    assert "`replicas` begins at 2" in SHARING.text
-    assert "The library enables this option by default" in SHARING.text
-    most = int(ROWS["maximum for each GPU"]["slices of memory"].removesuffix(" units"))
-    many = int(re.findall(r"With more than (\d+) units, `synth` warns", SHARING.text)[0])
+    assert "The minimum of `replicas` is 2" in SHARING.text
+    assert "This library turns the option on by default" in SHARING.text
+    most = int(ROWS["maximum for each GPU"]["slices of memory"].removesuffix(" slots"))
+    many = int(re.findall(r"With more than (\d+) slots, `synth` warns", SHARING.text)[0])
     assert f"at most {most} slots" in SHARING.text
     for units in (most, many + 1):
         with pytest.warns(GpuConstructsWarning):

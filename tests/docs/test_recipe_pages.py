@@ -54,13 +54,13 @@ def test_comfyui(tmp_path: Path) -> None:
     assert [port["port"] for port in of_kind("Service", made["dist-comfyui"])["spec"]["ports"]] == [8188]
     (variable,) = recipe_pages.container(made["dist-shared"])["env"]
     assert variable == {"name": "CLI_ARGS", "value": "--reserve-vram 4"}
-    assert "4015 MiB, so the value is 4:" in page.text
+    assert "4015 MiB remain, which is 3.92 GiB, so the value is 4:" in page.text
     mounts = [one for one in recipe_pages.container(made["dist-models"])["volumeMounts"] if one.get("readOnly")]
     paths = {name: f"/root/ComfyUI/models/{name}/shared" for name in ("checkpoints", "loras")}
     assert {one["subPath"]: one["mountPath"] for one in mounts} == paths
     assert len({one["name"] for one in mounts}) == 1
     assert f"the construct adds `{' '.join(recipe_pages.container(made['dist-own'])['args'])}`" in page.text
-    assert sorted(page.column("member")) == sorted(one.name for one in dataclasses.fields(comfyui.ComfyUILayout))
+    assert sorted(page.column("layout field")) == sorted(one.name for one in dataclasses.fields(comfyui.ComfyUILayout))
     (modes,) = (row[1] for row in page.table("keyword") if row[0] == "`vram_mode`")
     assert all(f"`{mode}`" in modes for mode in get_args(comfyui.VramMode))
     ((known, layout),) = comfyui.LAYOUTS.items()
@@ -178,7 +178,7 @@ def test_katib_experiment(tmp_path: Path) -> None:
     assert all(f"`{': '.join(label)}`" in page.text for label in COLLECTOR_INJECTION.items())
     for row in page.table("factory"):
         made = eval(row[0].strip("`"), {"KatibParameter": KatibParameter})
-        assert (made.choices is None) is ("needs one" in row[2])
+        assert (made.choices is None) is ("which you must set" in row[2])
     chart = Chart(App(), "search")
     trial = TrainingPod(script="print()", args=["${trialParameters.x}"])
     parameters = {"x": KatibParameter.discrete(1, 2)}

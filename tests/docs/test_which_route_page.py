@@ -158,7 +158,7 @@ def test_the_markers_are_the_ones_that_the_bridge_writes() -> None:
 
 def test_the_first_platforms_for_dra_are_the_ones_in_the_code() -> None:
     text = documents.prose(PAGE)
-    assert "from Kubernetes 1.34 on, the default of Talos 1.11." in " ".join(text.split())
+    assert "from Kubernetes 1.34 on, which Talos 1.11 installs by default." in " ".join(text.split())
     assert Talos("1.11").kubernetes == "1.34"
     assert next(r for r in versions.KUBERNETES_RELEASES if not Kubernetes(r).refusal_of("dra")) == "1.34"
     assert next(minor for minor in range(10, 15) if not Talos(f"1.{minor}").refusal_of("dra")) == 13

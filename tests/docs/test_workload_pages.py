@@ -265,7 +265,7 @@ def test_the_driver_is_installed_with_the_file_that_its_block_writes(tmp_path: P
     assert helm[:3] == ["helm", "install", helm[3].rpartition("/")[2]]
     flags = dict(zip(helm[4::2], helm[5::2], strict=True))
     values = yaml.safe_load((tmp_path / flags.pop("--values")).read_text())
-    rows = DRA.column("driver's value")
+    rows = DRA.column("Helm value")
     assert values == {key: one for row in rows for key, one in yaml.safe_load(row).items()}
     (_, route, *_) = Page("which-route").table("chart")
     assert sorted(route[1].replace("`", "").split(", ")) == sorted(rows)

@@ -173,7 +173,7 @@ def test_gpu_access_explains_why_a_release_cannot_have_gpus():
             "GpuAccess knows only the Helm values of the charts app-template",
         ),
         ("app-template", both, {"count": 1}, "container must be the name of a container in one workload of the chart"),
-        ("ollama", {}, {"shared_memory": "1Gi"}, "the Helm values of the chart have no key for spec.template.spec"),
+        ("ollama", {}, {"shared_memory": "1Gi"}, "because the Helm values of the chart have no key for this field"),
         ("ollama", {}, {"profile": claims}, "pods of a HelmRelease have no field for claims"),
         ("ollama", gpu, {"count": 1}, "nvidia.com/gpu"),
     ):

@@ -229,5 +229,5 @@ def test_the_error_for_a_flag_of_a_later_release_names_that_release():
     assert installation(late, NEW)
     assert refusal(late, OLD) == (
         "worker.extra_args[0] -legacy_stderr_threshold_behavior needs Node Feature Discovery 0.19.0, got 0.17.3. Leave "
-        "it out, or use a later release of the device plugin"
+        "it out, or use a later release of the device plugin, which contains a later Node Feature Discovery"
     )

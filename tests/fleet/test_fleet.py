@@ -89,7 +89,8 @@ def test_a_cluster_gets_the_platform_and_values_of_its_groups_and_its_own_win():
 
 def test_a_missing_value_names_the_near_key():
     assert refusal(cluster("a", values={"replicas": 1}).value, "replica") == (
-        "cluster 'a' has no value 'replica' (did you mean 'replicas'?). Set it in values: of the cluster or of a group"
+        "cluster 'a' has no value 'replica' (did you mean 'replicas'?). Add the key to the values of the cluster or of "
+        "a group"
     )
 
 
@@ -279,7 +280,7 @@ def test_the_command_line_of_a_program_selects_clusters_and_processes(tmp_path):
     status, error = run_program(tmp_path, guarded, "--shard", "4/3")
     assert (status, error.splitlines()[-1]) == (
         2,
-        "app.py: error: shard must be a number and the count of shards, from '1/10' to '10/10', got '4/3'",
+        "app.py: error: shard must be the number of a shard and the number of all shards, such as '3/10', got '4/3'",
     )
 
 
@@ -328,7 +329,7 @@ def test_flux_gets_one_kustomization_for_each_cluster(out, expected):
         (lambda: FleetDelivery.argo_cd(repository="https://me:key@git.example/x"), "delivery.repository must not cont"),
         (lambda: FleetDelivery.flux(path="../x"), "delivery.path must be a path in the repository without '..'"),
         (lambda: FleetDelivery.flux(interval="-5m"), "delivery.interval must be above zero"),
-        (lambda: fleet("a", delivery=FleetDelivery.flux(name="x" * 62)), "delivery.name must leave room for the names"),
+        (lambda: fleet("a", delivery=FleetDelivery.flux(name="x" * 62)), "delivery.name and the name of a cluster"),
         (lambda: fleet("a", "a"), "clusters must have different names, got 'a' twice"),
         (lambda: fleet(), "clusters must have at least one Cluster"),
         (lambda: Fleet("fill", clusters=[cluster("a")]), "fill must be a function that takes an App and a Cluster"),

@@ -42,7 +42,7 @@ def test_a_later_change_of_the_original_has_no_effect():
 
 def test_none_is_kept_if_it_is_a_valid_value():
     assert plain("values", {"a": [None]}, may_be_none=True) == {"a": [None]}
-    assert refusal({"a": [None]}) == "values.a[0] must have a value, got None. Leave it out"
+    assert refusal({"a": [None]}) == "values.a[0] must have a value, got None. Set a value, or leave it out"
 
 
 def test_a_number_that_json_cannot_represent_is_rejected():

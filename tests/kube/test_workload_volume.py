@@ -26,8 +26,8 @@ def test_objects_of_cdk8s_plus_become_volumes(chart):
 @pytest.mark.parametrize(("given", "got"), [("models", "str"), (None, "NoneType"), (5, "int")])
 def test_a_value_that_pods_cannot_mount_is_rejected(given, got):
     assert refusal(Volume.of, "volumes['/data']", given) == (
-        "volumes['/data'] must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object, "
-        f"got {got}"
+        "volumes['/data'] must be a Volume, a VolumeClaim or a construct of a PersistentVolumeClaim, ConfigMap or "
+        f"Secret, got {got}"
     )
 
 

@@ -144,7 +144,8 @@ def test_a_rule_needs_exactly_the_metrics_in_its_expression():
 def test_ignored_namespaces_need_an_exporter_that_names_pods():
     thresholds = AlertThresholds(vram_ignored_namespaces=["serving"])
     assert refusal(dcgm(pods="none"), thresholds) == (
-        "thresholds.vram_ignored_namespaces must be empty for an exporter whose series name no pods, got ['serving']"
+        "thresholds.vram_ignored_namespaces must be empty for an exporter whose series have no label with the pod, "
+        "got ['serving']"
     )
 
 
@@ -268,7 +269,7 @@ def test_two_pools_of_one_agent_are_one_alert_on_its_pods():
 def test_pools_need_series_that_name_their_node():
     assert refusal(nvidia_smi(job=None), power={"a": Agent()}) == (
         "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got "
-        "1. Create a scrape object with scrape='ServiceMonitor' on the exporter"
+        "1. Set scrape='ServiceMonitor' on the exporter, which adds the label"
     )
     assert rules(nvidia_smi(job=None), power=Agent())
 

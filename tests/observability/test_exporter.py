@@ -85,8 +85,8 @@ def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them(exp
     with pytest.warns(GpuConstructsWarning) as warned:
         exporter.objects(pod_annotations={"prometheus.io/scrape": "true"})
     assert [str(one.message) for one in warned] == [
-        "pod_annotations contains 'prometheus.io/scrape', but the exporter also has scrape='ServiceMonitor'. A "
-        "Prometheus that reads both scrapes it twice. Remove the annotation, or pass scrape='annotations'"
+        "pod_annotations contains 'prometheus.io/scrape', but the exporter also has scrape='ServiceMonitor'. If "
+        "one Prometheus reads both, it scrapes the exporter twice. Remove the annotation, or pass scrape='annotations'"
     ]
 
 

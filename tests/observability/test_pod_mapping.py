@@ -41,7 +41,7 @@ def test_an_option_is_rejected_before_its_first_release():
         mapping = PodMapping(**{option: value})
         assert pod_mapping(mapping, None, first) is mapping, option
         assert refusal(pod_mapping, mapping, None, before) == (
-            f"pod_mapping.{option} needs version {first!r} or later, got version {before!r}. "
+            f"pod_mapping.{option} needs version {first!r} or later of the DCGM exporter, got {before!r}. "
             f"Use a later version, or leave {option} out"
         ), option
 

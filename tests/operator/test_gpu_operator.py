@@ -147,9 +147,9 @@ def test_api_object_without_a_main_object_is_an_error():
     with pytest.raises(GpuConstructsError) as refused:
         operator().api_object  # noqa: B018
     assert str(refused.value) == (
-        "gpu/operator: api_object needs a delivery that emits an object of the operator, got one that emits none. Use "
-        "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy. To change the Helm values, "
-        "pass values="
+        "gpu/operator: api_object needs a delivery that emits a HelmRelease, an Application or a ClusterPolicy, but "
+        "this delivery emits no such object. Use Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a "
+        "ClusterPolicy. To change the Helm values, pass values="
     )
 
 

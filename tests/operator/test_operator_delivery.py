@@ -123,8 +123,8 @@ def test_the_registry_of_nvidia_is_rejected_for_earlier_releases(make):
 def test_a_value_of_none_that_a_manifest_would_drop_is_rejected(make):
     values = {"daemonsets": {"labels": None}}
     assert refusal(manifests, make(), values=values) == (
-        f"values.daemonsets.labels must not be None with delivery.{make.__name__}, because a manifest drops it and "
-        "the default of the chart would stay. Set a value, or use Delivery.helm(...) or Delivery.values()"
+        f"values.daemonsets.labels must not be None with delivery.{make.__name__}, because a manifest drops null "
+        "values and the default of the chart would stay. Set a value, or use Delivery.helm(...) or Delivery.values()"
     )
     assert "values.args[1] must not be None" in refusal(manifests, make(), values={"args": ["a", None]})
 
@@ -155,7 +155,7 @@ def test_a_path_that_helm_would_misread_is_rejected():
 
 
 def test_a_delivery_comes_from_one_of_four_methods_and_is_immutable():
-    assert refusal(Delivery.values, {}).startswith("Delivery.values takes only keywords, got {} without one")
+    assert refusal(Delivery.values, {}).startswith("Delivery.values takes only keywords, got {} without a keyword")
     assert refusal(Delivery) == (
         "Delivery must come from Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...) or Delivery.values()"
     )

@@ -73,8 +73,9 @@ def test_install_extensions_are_refused_with_the_keywords_for_them():
     images = ("nvidia-container-toolkit:535.154.05-v1.14.6", "nonfree-kmod-nvidia:535.154.05-v1.7.6")
     extensions = [{"image": f"ghcr.io/siderolabs/{image}"} for image in images]
     assert refusal(legacy, {"install": {"extensions": extensions}}) == (
-        "config_patches[0].machine.install.extensions must be left out, because Talos 1.10 and later use only "
-        "the extensions in the installer image, got 2 of them. Use branch='lts' or branch='production' (which adds the "
+        "config_patches[0].machine.install.extensions must be left out, because Talos 1.10 and later ignore this list "
+        "and use the extensions in the installer image, got 2 items. Use branch='lts' or branch='production' (which "
+        "adds the "
         "toolkit) for 'ghcr.io/siderolabs/nvidia-container-toolkit:535.154.05-v1.14.6', "
         "kernel_module_type='proprietary' for 'ghcr.io/siderolabs/nonfree-kmod-nvidia:535.154.05-v1.7.6'"
     )
@@ -147,5 +148,5 @@ def test_a_directive_that_talos_does_not_support_is_rejected(rows):
 
 def test_the_whole_document_without_a_kind_cannot_be_deleted():
     assert refusal(node, DELETED).startswith(
-        "config_patches[0].$patch must be 'delete' in a document that otherwise contains only its kind and name, got "
+        "config_patches[0].$patch must be 'delete' in a separate document, which has no other keys than kind and name"
     )

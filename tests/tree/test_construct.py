@@ -160,7 +160,7 @@ def test_the_id_of_anything_else_may_be_any_words(app, chart, construct):
 
 def test_an_object_in_an_app_without_a_chart_is_rejected(app):
     with pytest.raises(
-        GpuConstructsError, match=r"^namespace: scope must be a Chart or a construct in one, got an App$"
+        GpuConstructsError, match=r"^namespace: scope must be a Chart or a construct in a Chart, got an App$"
     ):
         GpuNamespace(app, "namespace")
 

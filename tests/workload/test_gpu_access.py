@@ -516,7 +516,7 @@ def test_every_workload_of_a_construct_gets_gpus(chart):
 def test_a_patch_that_removes_a_gpu_field_is_reported():
     spec, gave = "/spec/template/spec", "GpuAccess sets pod."
     limit = f"{spec}/containers/0/resources/limits/nvidia.com~1gpu"
-    gone = "but a JSON patch changed it to None. Remove that patch or the GpuAccess"
+    gone = "but it is None after a JSON patch. Remove that patch or the GpuAccess"
     for patch, problem in (
         (JsonPatch.remove(limit), f"{gave}containers[0].resources.limits.{GPU} to 1, {gone}"),
         (JsonPatch.remove(f"{spec}/runtimeClassName"), f"{gave}runtimeClassName to 'nvidia', {gone}"),

@@ -1,11 +1,11 @@
 """Functions that find the objects of an app that affect a workload, such as its autoscaler, quotas and claims.
 
 Sources:
-    kubernetes/kubernetes@v1.36.0:plugin/pkg/admission/priority/admission.go, pkg/apis/scheduling/types.go: A pod
-    without a PriorityClass gets the default one before quotas count it.
+    kubernetes/kubernetes@v1.36.0:plugin/pkg/admission/priority/admission.go, pkg/apis/scheduling/types.go: The API
+    server assigns the default PriorityClass to a pod without one before quotas count the pod.
 
     kubernetes/kubernetes@v1.36.2:pkg/quota/v1/evaluator/core/pods.go: Extended resources count as ``requests.<name>``
-    only. A pod counts until it has ended, also while it is Pending. Scopes are conditions that must all hold.
+    only. A pod counts until it has ended, also while it is Pending. A quota counts a pod that is in all its scopes.
 
     kubernetes/kubernetes@v1.36.2:pkg/quota/v1/evaluator/core/resource_claims.go: Devices of claims count by their DRA
     device class.
@@ -40,7 +40,7 @@ _OF_NO_NAMESPACE = frozenset({"DeviceClass", "PriorityClass"})
 _CLASSES = frozenset({"gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com"})
 _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
-"""Prefix of resources that Kubernetes turns into a claim. The name of a DRA device class follows the prefix."""
+"""Prefix of the resources for which Kubernetes creates a claim, for example ``<prefix>gpu.nvidia.com``."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class App:
-    """The objects of an app, with functions that find related objects.
+    """The objects of the user's app, with methods that find the objects related to a workload.
 
     Attributes:
         facts: Manifests of the app, and data that the library derives from them.
@@ -69,17 +69,17 @@ class App:
     facts: Facts
 
     def named(self, group: str, kind: str, name: object, namespace: str | None = None) -> Manifest | None:
-        """Return the object with an API group, a kind and a name. Return None if the app contains none.
+        """Return the object with an API group, a kind and a name. Return None if the app does not contain it.
 
-        If ``namespace`` is None, the function searches for a cluster-scoped object.
+        If ``namespace`` is None, the method searches for a cluster-scoped object.
         """
         index = self.index_of(group, kind, name, namespace)
         return None if index is None else self.facts.objects[index]
 
     def index_of(self, group: str, kind: str, name: object, namespace: str | None = None) -> int | None:
-        """Return the index of the object with an API group, a kind and a name. Return None if the app contains none.
+        """Return the index of an object in ``facts.objects``. Return None if the app does not contain the object.
 
-        If ``namespace`` is None, the function searches for a cluster-scoped object.
+        If ``namespace`` is None, the method searches for a cluster-scoped object.
         """
         return self._indexes.get((group, kind, namespace, str(name)))
 
@@ -94,10 +94,9 @@ class App:
         return {key(index): index for index in reversed(range(len(self.facts.objects)))}
 
     def as_written(self, manifest: Manifest) -> Manifest:
-        """Return the manifest of an object as the app emits it.
+        """Return the manifest of an object as the app emits it. The argument ``manifest`` omits values of a wrong type.
 
-        It includes values of a wrong type, which ``Facts.objects`` omits. An item of a List has no manifest of its own,
-        so the function returns the item unchanged.
+        If the app emits no such manifest, for example for an item of a ``List``, the method returns ``manifest``.
         """
         group, kind = group_of(str(manifest.get("apiVersion"))), str(manifest.get("kind"))
         index = self.index_of(group, kind, name_of(manifest), namespace_of(manifest))
@@ -105,7 +104,7 @@ class App:
         return written if written is not None and written.get("kind") == kind else manifest
 
     def is_gpu(self, resource: str) -> bool:
-        """Check whether a resource name stands for GPUs, from a device plugin or from a DRA device class."""
+        """Check whether a resource name, such as ``nvidia.com/gpu``, stands for GPUs of a device plugin or of DRA."""
         return (
             self.facts.is_gpu(resource)
             or resource in self.own_classes.values()
@@ -113,12 +112,12 @@ class App:
         )
 
     def is_gpu_class(self, name: str) -> bool:
-        """Check whether a DRA device class contains NVIDIA GPUs."""
+        """Check whether the DRA device class with this name selects NVIDIA GPUs."""
         return name in _CLASSES or name in self.own_classes
 
     @cached_property
     def own_classes(self) -> dict[str, object]:
-        """Extended resource names (or None) of the app's DRA device classes for NVIDIA GPUs, by class name."""
+        """Field ``extendedResourceName`` (or None) of each DRA device class that selects NVIDIA GPUs, by class name."""
         return {
             name_of(manifest): at(manifest, "spec").get("extendedResourceName")
             for _, manifest in self.facts.of_kind((_DRA, "DeviceClass"))
@@ -128,7 +127,7 @@ class App:
     def copies(self, manifest: Manifest, declared: int) -> tuple[int, int]:
         """Return the largest and the smallest number of replicas of an object.
 
-        The autoscalers of the object decide. Without an autoscaler, both numbers are ``declared``.
+        An autoscaler of the object sets both numbers. Without an autoscaler, both are ``declared`` (``spec.replicas``).
         """
         known = self._scales.get((namespace_of(manifest), str(manifest.get("kind")), name_of(manifest)), ())
         group = group_of(str(manifest.get("apiVersion")))
@@ -139,7 +138,7 @@ class App:
 
     @cached_property
     def default_priority(self) -> Manifest | None:
-        """PriorityClass of pods that name none. If several are the default, the one with the lowest value."""
+        """PriorityClass of the app with ``globalDefault: true`` and the lowest value; None if no such class exists."""
         classes = (one for _, one in self.facts.of_kind(("scheduling.k8s.io", "PriorityClass")))
         defaults = [one for one in classes if one.get("globalDefault") is True]
         return min(defaults, key=lambda one: number(one.get("value"), 0), default=None)
@@ -156,7 +155,7 @@ class App:
     def _scales(self) -> dict[tuple[str, str, str], list[tuple[str | None, Scale]]]:
         """Ranges of replicas that autoscalers set, by namespace, kind and name of the object that they scale.
 
-        Each value is a list of pairs: the API group of the object, and the range.
+        Each value is a list of pairs: the API group of the scaled object (None means any group), and the range.
         """
         found: dict[tuple[str, str, str], list[tuple[str | None, Scale]]] = {}
         for index, scaler in self.facts.of_kind(
@@ -178,8 +177,8 @@ class App:
 def _horizontal(spec: Mapping[str, Any]) -> Scale | None:
     """Return the range of replicas that a HorizontalPodAutoscaler sets. Return None if it sets no maximum.
 
-    In Kubernetes v1.36 autoscaling/v2, the default of minReplicas is 1. The autoscaler ignores a target with 0
-    replicas.
+    In Kubernetes v1.36 autoscaling/v2, the default of minReplicas is 1. The autoscaler scales a target with 0 replicas
+    only if minReplicas is 0.
     """
     most = spec.get("maxReplicas")
     if number(most, -1) < 1:
@@ -203,7 +202,7 @@ def _keda(scaler: Manifest, spec: Mapping[str, Any]) -> Scale:
 
 
 def priority_of(pod_spec: Mapping[str, Any], app: App) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return a pair: ``priority`` and ``preempts`` of ``Consumer`` as a dict, and texts about what the plan assumes."""
+    """Return the arguments ``priority`` and ``preempts`` of ``Consumer`` as a dict, and assumptions of the plan."""
     name = pod_spec.get("priorityClassName")
     known = (app.named("scheduling.k8s.io", "PriorityClass", name) if name else app.default_priority) or {}
     preempts = (pod_spec.get("preemptionPolicy") or known.get("preemptionPolicy")) != "Never"
@@ -235,17 +234,17 @@ def quota_shares(pod_spec: Mapping[str, Any], takes: Mapping[str, int], namespac
 
 
 def quota_names(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the requested amounts of resources, under the names that a ResourceQuota uses.
+    """Return the requested amounts by key of a ResourceQuota: ``nvidia.com/gpu`` becomes ``requests.nvidia.com/gpu``.
 
-    For example, ``nvidia.com/gpu`` becomes ``requests.nvidia.com/gpu``. A DRA device class has two names in a
-    ResourceQuota.
+    A DRA device class has two keys: ``requests.deviceclass.resource.kubernetes.io/<class>``, and
+    ``<class>.deviceclass.resource.k8s.io/devices``.
     """
     resources = {f"requests.{name if '/' in name else IMPLICIT + name}": count for name, count in asks.items()}
     return {**resources, **device_names(asks)}
 
 
 def device_names(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of requested devices of each DRA device class, under the name that a ResourceQuota uses."""
+    """Return requested devices, by DRA class, under quota keys: ``<class>.deviceclass.resource.k8s.io/devices``."""
     return {f"{name}.deviceclass.resource.k8s.io/devices": count for name, count in asks.items() if "/" not in name}
 
 
@@ -262,7 +261,7 @@ def _scopes(quota: Manifest) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_in(scope: Mapping[str, Any], pod_spec: Mapping[str, Any], app: App) -> bool:
-    """Check whether a pod is in a scope of a ResourceQuota. Return False for a scope that GPU pods never have."""
+    """Check whether a pod is in a scope of a ResourceQuota. Return False if the plan does not know the scope."""
     match scope.get("scopeName"):
         case "Terminating" | "NotTerminating" as name:
             return isinstance(pod_spec.get("activeDeadlineSeconds"), int) is (name == "Terminating")
@@ -281,9 +280,6 @@ def _is_best_effort(pod_spec: Mapping[str, Any]) -> bool:
     return not any(quantity(section.get(name)) for section in sections for name in ("cpu", "memory"))
 
 
-# Claims of DRA
-
-
 _WHOLE_GPUS = "gpu.nvidia.com"
 _WHOLE_GPU = {"spec": {"spec": {"devices": {"requests": [{"deviceClassName": _WHOLE_GPUS}]}}}}
 _MOST_CHOICES = 64
@@ -294,9 +290,9 @@ class PodClaims:
     """The devices that a pod requests with ResourceClaims and ResourceClaimTemplates.
 
     Attributes:
-        choices: Alternative sets of devices from the claims of this pod only, the preferred set first.
+        choices: Alternative sets of devices from the pod's ResourceClaimTemplates, the preferred set first.
         shared: Indices (in the objects of the app) of the ResourceClaims that other pods can use too.
-        notes: Assumptions about the claims, each a sentence without a period.
+        notes: Assumptions about the claims, each a sentence without a period, or a ``Condition``.
     """
 
     choices: Sequence[Choice] = (Choice({}),)
@@ -307,7 +303,7 @@ class PodClaims:
 def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vram: bool) -> PodClaims:
     """Return the devices that a pod requests with claims. A claim counts once, even if several containers use it.
 
-    If a ResourceClaimTemplate is not in the app, a pod that states GPU memory counts as a pod with one GPU.
+    For a ResourceClaimTemplate that is not in the app, the function assumes one GPU if ``says_vram`` is True.
 
     Args:
         pod_spec: Spec of the pod.
@@ -341,7 +337,10 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
 
 
 def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], list[str]]:
-    """Return the alternative sets of GPUs that a claim accepts, the preferred first, and assumptions as texts."""
+    """Return the alternative sets of GPUs that satisfy a ResourceClaim, and the assumptions of the capacity plan.
+
+    The preferred set comes first. Each assumption is a sentence or a ``Condition``. ``spec`` is the spec of the claim.
+    """
     found: Sequence[Choice] = (Choice({}),)
     notes: list[str] = []
     for request in members(mapping(spec.get("devices")).get("requests")):
@@ -350,7 +349,7 @@ def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], 
         wanted = members(request.get("firstAvailable")) or [mapping(request.get("exactly")) or request]
         choices = [_choice(one, name, app, notes) for one in wanted]
         if choices[1:] and any(one.asks for one in choices):
-            notes.append(f"a node allocates the first alternative in request {name} that it has")
+            notes.append(f"request {name} gets the first alternative for which the node has devices")
         found = _together(found, choices)
     if any(one.asks for one in found) and mapping(spec.get("devices")).get("constraints"):
         notes.append(Condition("devices meet the constraints of the claim, which the plan cannot check"))
@@ -358,7 +357,7 @@ def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], 
 
 
 def _choice(wanted: Mapping[str, Any], request: object, app: App, notes: list[str]) -> Choice:
-    """Return the devices for ``wanted``, an alternative of request ``request``. Add assumptions to ``notes``."""
+    """Return the GPUs of ``wanted``, an alternative of the device request ``request``. Add assumptions to ``notes``."""
     device_class = wanted.get("deviceClassName")
     # Administrative access takes no device from other pods.
     if not isinstance(device_class, str) or wanted.get("adminAccess") is True:
@@ -389,7 +388,7 @@ def _choice(wanted: Mapping[str, Any], request: object, app: App, notes: list[st
 
 
 def _together(some: Sequence[Choice], others: Sequence[Choice]) -> Sequence[Choice]:
-    """Return combinations of the alternatives of two requests, ``_MOST_CHOICES`` at most, in the scheduler's order."""
+    """Return each set in ``some`` plus each in ``others``: ``[a, b]`` and ``[c]`` result in ``[a + c, b + c]``."""
     found: dict[tuple[frozenset[tuple[str, int]], frozenset[str]], Choice] = {}
     for one, other in islice(product(some, others), _MOST_CHOICES):
         names = dict.fromkeys([*one.asks, *other.asks])

@@ -73,7 +73,7 @@ class _Holder:
 
 
 def consumers(facts: Facts) -> list[Consumer]:
-    """Return the GPU workloads of an app, in the order of their objects in ``facts.objects``.
+    """Return the GPU workloads of the user's app, in the order of their objects in ``facts.objects``.
 
     The result omits objects without pods, for example a Deployment with 0 replicas. It also omits objects that have
     ended, and objects that another object of the app creates.
@@ -101,12 +101,13 @@ def consumers(facts: Facts) -> list[Consumer]:
 
 
 def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
-    """Return an object's pods after LimitRanges added default amounts, and the reason why a LimitRange rejects them.
+    """Return the pods of an object, and the reason why a LimitRange rejects these pods.
 
-    The reason is empty if no LimitRange rejects the pods.
+    The pods include the GPU requests that LimitRanges add by default. The reason is empty if no LimitRange rejects the
+    pods.
 
     Args:
-        index: Index of the object in the app.
+        index: Index of the object among the objects of the app.
         made: Pods that the object creates.
         app: Objects of the app.
     """
@@ -130,9 +131,10 @@ def _mebibytes(stated_text: object) -> int | None:
 
 
 def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]:
-    """Return the pods after LimitRanges added default amounts, and the reason why a LimitRange rejects the pods.
+    """Return the pods of ``group``, and the reason why a LimitRange rejects these pods.
 
-    The reason is empty if no LimitRange rejects the pods.
+    The pods include the GPU requests that LimitRanges add by default. The reason is empty if no LimitRange rejects the
+    pods.
     """
     ranges = [(name_of(app.facts.objects[index]), limit) for index, limit in app.facts.limit_ranges.get(namespace, ())]
     spec = completed(group.spec, [limit for _, limit in ranges])
@@ -169,7 +171,7 @@ def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, remarks
         holder: Pods of the object.
         choices: Alternative sets of devices for each pod.
         claims: ResourceClaims of each pod.
-        remarks: Further notes about the workload.
+        remarks: Assumptions about the workload that the other arguments do not contain, as sentences.
         app: Objects of the app.
     """
     group, namespace, asks = holder.group, namespace_of(holder.manifest), choices[0].asks
@@ -218,7 +220,7 @@ def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, remarks
 def _holding(claims: PodClaims, app: App) -> list[str]:
     """Return a note for each ResourceClaim that a pod shares with other pods.
 
-    A note is a text. It states that the pod runs on the node to which the scheduler allocated the claim.
+    The note states that the pod runs on the node to which the scheduler allocated the claim.
     """
     names = [name_of(app.facts.objects[claim]) for claim in claims.shared]
     return [f"the pods also use ResourceClaim {name}, so they run on the node of that claim" for name in names]
@@ -237,7 +239,7 @@ def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
     """Return the arguments of ``Consumer`` that describe an object and its pods' devices, as a dict by argument name.
 
     Args:
-        index: Index of the object in the app.
+        index: Index of the object among the objects of the app.
         choices: Alternative sets of devices for each pod, the preferred set first.
         app: Objects of the app.
     """
@@ -254,7 +256,15 @@ def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
 
 
 def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
-    """Yield a ResourceClaim that several pods share, as one workload of the capacity plan."""
+    """Yield a ResourceClaim that several pods share, as one workload of the capacity plan.
+
+    Yield nothing if the claim requests no GPU.
+
+    Args:
+        index: Index of the ResourceClaim among the objects of the app.
+        holders: Pods that use the ResourceClaim.
+        app: Objects of the app.
+    """
     manifest = app.facts.objects[index]
     choices, notes = claim_choices(mapping(manifest.get("spec")), app)
     if not any(one.asks for one in choices):
@@ -277,7 +287,7 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
 
 
 def _held_by(holders: Sequence[_Holder]) -> list[str]:
-    """Return notes (texts) for a ResourceClaim that several pods share."""
+    """Return notes about a ResourceClaim that the pods in ``holders`` share, for example how many pods share it."""
     titles = [f"{holder.manifest['kind']} {name_of(holder.manifest)}" for holder in holders]
     named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if titles[_NAMED:] else "")
     notes = (
@@ -296,13 +306,16 @@ def _held_by(holders: Sequence[_Holder]) -> list[str]:
 
 
 def _at_least(choices: Sequence[Choice]) -> dict[str, int]:
-    """Return the smallest number of devices that a pod gets in any of its alternatives, by device class."""
+    """Return the smallest number of devices by class in ``choices``. Omit a class that is not in every choice."""
     names = [name for name in choices[0].asks if all(name in one.asks for one in choices)]
     return {name: min(one.asks[name] for one in choices) for name in names}
 
 
 def _sum(each: Iterable[tuple[int | None, int]]) -> int | None:
-    """Return the sum of some amounts of memory. Return None if one of them is None, that is, not known."""
+    """Return the GPU memory of all pods, from pairs: memory of a pod (None: not known), and number of such pods.
+
+    Return None if the memory of some pods is not known.
+    """
     amounts = [None if amount is None else amount * pods for amount, pods in each]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None

@@ -1,7 +1,7 @@
 """The number of pods that each kind of object creates, for example a Deployment or a PyTorchJob.
 
-The table ``kinds.yaml`` assigns to each kind the function of this package that counts its pods. A copy is a unit that
-the number of replicas counts: one pod, or several pods that start together.
+The table ``kinds.yaml`` contains, for each kind of object, the name of the rule (a function) that counts the pods. A
+copy is a unit that the number of replicas counts: one pod, or several pods that start together.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Row = Mapping[str, Any]
 
 @cache
 def kinds() -> Mapping[tuple[str, str], Row]:
-    """Return the rows of the table ``kinds.yaml``, each by the API group and the name of the kind."""
+    """Return the rows of the table ``kinds.yaml``. A key is (API group, kind), such as ``("apps", "Deployment")``."""
     return {tuple(name.split("/")): row for name, row in table("gpu_constructs.capacity.demand", "kinds.yaml").items()}
 
 
 def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
     """Return the pods that an object creates, one entry for each pod spec.
 
-    The result is empty for an object of an unknown kind. It is also empty for a template, because another object
-    creates the pods.
+    The result is empty for an object of an unknown kind. It is also empty for an object that is only a template, such
+    as a PodTemplate or a ServingRuntime, because another object creates the pods.
     """
     row = kinds().get(_kind(manifest))
     if row is None or row["rule"] == "template":
@@ -50,7 +50,10 @@ def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
 
 
 def is_known(manifest: Manifest) -> bool:
-    """Check whether the plan knows how many pods an object creates (possibly 0)."""
+    """Check whether the plan knows how many pods an object creates (possibly 0).
+
+    If the object contains another manifest, as a Katib Trial does, the plan must also know the kind of that manifest.
+    """
     row = kinds().get(_kind(manifest))
     if row is None or "holds" not in row:
         return row is not None
@@ -59,7 +62,10 @@ def is_known(manifest: Manifest) -> bool:
 
 
 def makes_pods(kind: tuple[str, str]) -> bool:
-    """Check whether the plan knows how many pods the objects of a kind create. The kind is (API group, name)."""
+    """Check whether the plan can count the pods of a kind of objects, for example ``("apps", "Deployment")``.
+
+    Return False for an unknown kind, and for a kind whose objects are only templates, such as PodTemplate.
+    """
     row = kinds().get(kind)
     return row is not None and row["rule"] != "template"
 
@@ -75,8 +81,8 @@ def _spec(manifest: Manifest) -> Mapping[str, Any]:
 def _copies(manifest: Manifest, app: App) -> dict[str, Any]:
     """Return the attributes ``copies`` and ``least_copies`` of ``Pods``, as a dict, for an object with replicas.
 
-    They are the largest and the smallest number of replicas. If the object has an autoscaler, the autoscaler decides
-    both numbers.
+    Their values are the largest and the smallest number of replicas. If the object has an autoscaler, the autoscaler
+    decides both numbers.
     """
     copies, least = app.copies(manifest, number(_spec(manifest).get("replicas"), 1))
     return {"copies": copies, "least_copies": least}
@@ -283,9 +289,10 @@ def _knative_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _knative_copies(annotations: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how many copies a Knative revision runs, as attributes of ``Pods``, from the annotations of its pods.
+    """Return attributes of ``Pods``, as a dict, that state how many copies (pods) a Knative revision runs.
 
-    By default, a revision starts with one copy, and scales between 0 and an unlimited number.
+    The argument ``annotations`` contains the annotations of its pods. By default, a revision starts with one copy, and
+    Knative scales it between 0 and an unlimited number of copies.
 
     Source:
         knative/serving@knative-v1.23.0:pkg/apis/autoscaling/register.go, pkg/autoscaler/config/config.go
@@ -309,9 +316,10 @@ def _knative_copies(annotations: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(annotations: Mapping[str, Any], *names: str) -> int | None:
-    """Return the value of a Knative autoscaling annotation that can have one of several names.
+    """Return the value of a Knative autoscaling annotation that has several spellings, or None if it has no value.
 
-    If several of these annotations have a value, the first name takes precedence. Return None if none has a value.
+    The argument ``names`` contains the spellings, such as ``min-scale`` and ``minScale``. The first
+    spelling with a numeric value takes precedence.
     """
     texts = (str(annotations.get(f"autoscaling.knative.dev/{name}", "")) for name in names)
     return next((int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) < 12), None)

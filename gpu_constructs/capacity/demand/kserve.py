@@ -23,7 +23,7 @@ from gpu_constructs.kube.pod_specs import model_server
 _NOTHING_MORE = Condition("the baseRefs of the object, which the plan cannot check, do not change where the pods run")
 _GROUP = "serving.kserve.io"
 _SERVING = "kserve-container"
-_ALONE = "the plan reads only its own fields"
+_ALONE = "the plan reads only the fields of the object"
 _NAMED = 5
 _STANDARD = ("RawDeployment", "Standard")
 
@@ -61,9 +61,10 @@ def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
 
 
 def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Return the spec of the ServingRuntime for a predictor, and notes about assumptions.
+    """Return the spec of the ServingRuntime for a predictor, and assumptions of the capacity plan as sentences.
 
-    The predictor names the runtime, or KServe selects one that supports the model format.
+    If the predictor names no ServingRuntime, KServe selects one that supports the model format. The spec is empty if
+    the app does not contain the ServingRuntime.
     """
     server = model_server(predictor)
     if server is None:
@@ -79,7 +80,9 @@ def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tupl
 def _of_format(
     manifest: Manifest, predictor: Mapping[str, Any], server: str, app: App
 ) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Return the spec of the ServingRuntime that KServe selects by the model format, and assumptions as texts.
+    """Return the spec of the ServingRuntime that KServe selects by the model format, and assumptions as sentences.
+
+    The spec is empty if no ServingRuntime of the app supports the model format.
 
     Args:
         manifest: Object that contains the predictor.
@@ -109,7 +112,7 @@ def _of_format(
 
 
 def _may_serve(runtime: Mapping[str, Any], predictor: Mapping[str, Any], protocol: object) -> bool:
-    """Check whether KServe can select a ServingRuntime for a predictor."""
+    """Check whether KServe can select a ServingRuntime for a predictor whose model uses ``protocol``."""
     protocols = runtime.get("protocolVersions")
     return (
         runtime.get("disabled") is not True
@@ -120,7 +123,7 @@ def _may_serve(runtime: Mapping[str, Any], predictor: Mapping[str, Any], protoco
 
 
 def _takes(supported: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Check whether a supported model format of a ServingRuntime matches the format of a model."""
+    """Check whether ``supported``, a model format of a ServingRuntime, matches ``wanted``, the format of a model."""
     return (
         supported.get("autoSelect") is True
         and supported.get("name") == wanted.get("name")
@@ -187,7 +190,11 @@ def _canary_pods(predictor: Mapping[str, Any], own: Mapping[str, Any], canary: M
 def _several_nodes(
     manifest: Manifest, predictor: Mapping[str, Any], runtime: Mapping[str, Any], app: App
 ) -> Iterator[PodGroup]:
-    """Yield the head pod and the worker pods of a predictor on several nodes. KServe sets the number of their GPUs."""
+    """Yield the head pod and the worker pods of a predictor that runs on several nodes.
+
+    KServe computes how many GPUs the head pod and each worker pod request, from ``pipelineParallelSize`` and
+    ``tensorParallelSize``.
+    """
     head_spec = _with_runtime(predictor, runtime)
     base, own = mapping(runtime.get("workerSpec")), mapping(predictor.get("workerSpec"))
     containers = _merged_containers(members(base.get("containers")), members(own.get("containers")))
@@ -216,9 +223,10 @@ def _several_nodes(
 
 
 def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple[str, int, int]:
-    """Return the name of the GPU resource, the number of GPUs of the head, and the number of GPUs of a worker.
+    """Return the name of the GPU resource, the number of GPUs of the head pod, and the number of GPUs of a worker pod.
 
-    The numbers are those of the first container of each pod.
+    The numbers are the requests of the model server in each pod spec. Without a model server, they are the requests of
+    the first container.
     """
     counts = []
     resource = "nvidia.com/gpu"
@@ -232,7 +240,13 @@ def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple
 
 
 def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
-    """Return how KServe distributes GPUs over Ray nodes: (number of nodes, GPUs of each worker, GPUs of the head)."""
+    """Return how KServe distributes GPUs over Ray nodes: (number of nodes, GPUs of each worker, GPUs of the head).
+
+    Args:
+        total: Number of GPUs that the model needs.
+        head: Number of GPUs that the head pod requests; 0 if its spec requests none.
+        worker: Number of GPUs that each worker pod requests; 0 if its spec requests none.
+    """
     if worker:
         nodes = 1 if head >= total else -(-total // worker)
         if nodes == 1:
@@ -244,7 +258,7 @@ def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
 
 
 def llm_inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Yield the pods of an LLMInferenceService: the pods of the model, of a separate prefill, and of the scheduler."""
+    """Yield the pods of an LLMInferenceService: model server pods, separate prefill pods, and pods of its scheduler."""
     spec, written = at(manifest, "spec"), at(app.as_written(manifest), "spec")
     found = list(_llm_pods(spec, "", _llm_size(written)))
     if at(spec, "prefill"):
@@ -288,7 +302,7 @@ def _llm_pods(spec: Mapping[str, Any], part: str, size: int) -> Iterator[PodGrou
 
 
 def _llm_size(spec: Mapping[str, Any]) -> int:
-    """Return the number of pods in one group (leader and workers) of an LLMInferenceService, from its parallelism."""
+    """Return the number of pods (leader and workers) for one replica, from the field ``parallelism`` of a spec."""
     # pkg/apis/serving/v1alpha2/llm_inference_service_types_func.go GetSize
     parallel = mapping(spec.get("parallelism"))
     data, local = number(parallel.get("data"), 0), number(parallel.get("dataLocal"), 0)

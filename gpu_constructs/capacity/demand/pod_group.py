@@ -1,4 +1,4 @@
-"""The pods that an object creates from one pod spec: how many exist, and how many GPUs the scheduler counts."""
+"""The pods that an object creates from one pod spec: how many exist, and how many GPUs each requests."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class PodGroup(Pods):
     Attributes:
         spec: Pod spec.
         annotations: Annotations of the pods.
-        asks: Number of GPUs that a pod requests, by resource, if the controller computes it. None if the pod spec
-            states this number.
+        asks: Number of GPUs that a pod requests, by resource, if a controller such as KServe computes this number.
+            None if the pod spec states it.
     """
 
     spec: Mapping[str, Any]
@@ -37,10 +37,12 @@ def update(
 
     Args:
         rolling: Settings of the update in the object: ``maxSurge`` and ``maxUnavailable``, as numbers or percentages.
-        copies: Number of copies of the object, such as replicas. Percentages of ``maxSurge`` apply to it.
-        least_copies: Smallest number of copies, to which percentages of ``maxUnavailable`` apply. 0: ``copies``.
-        surge: Value of ``maxSurge`` if the object has none.
-        unavailable: Value of ``maxUnavailable`` if the object has none.
+        copies: Largest number of copies of the object, such as replicas. Percentages in ``maxSurge`` refer to this
+            number.
+        least_copies: Smallest number of copies. Percentages in ``maxUnavailable`` refer to this number, or to
+            ``copies`` if ``least_copies`` is 0.
+        surge: Value of ``maxSurge`` if the object does not set it.
+        unavailable: Value of ``maxUnavailable`` if the object does not set it.
     """
     given = [rolling.get("maxSurge"), rolling.get("maxUnavailable")]
     extra = _first_share((given[0], surge), copies, up=True)
@@ -66,9 +68,10 @@ def pods_of(template: object) -> dict[str, Any]:
 
 
 def leader_and_workers(leader: object, worker: object, size: int) -> list[tuple[str, object, int]]:
-    """Return the pod templates of a group of pods, each with its name and its number of pods in the group.
+    """Return a triple for each pod template of a group of one leader and its workers: name, template, number of pods.
 
-    If the leader has no template of its own, it has the template of the workers.
+    If ``leader`` is not a pod template, all pods use the template ``worker``. The name is ``leader`` or ``worker``;
+    empty if the group has only one template. The number ``size`` counts the leader and the workers.
 
     Source:
         kubernetes-sigs/lws@v0.10.0:api/leaderworkerset/v1/leaderworkerset_types.go
@@ -84,11 +87,11 @@ def is_suspended(spec: Mapping[str, Any]) -> bool:
 
 
 def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
-    """Return attributes of ``Pods``, as a dict, for an object that starts runs on a schedule, such as a CronJob.
+    """Return attributes of ``Pods``, as a dict, for an object that starts Jobs on a schedule, such as a CronJob.
 
     Args:
         spec: Spec of the object.
-        overlaps: Whether a run may start before the previous run ends. If True, the plan counts two runs at a time.
+        overlaps: Whether a Job may start before the previous Job ends. If True, the plan counts two Jobs at a time.
     """
     stopped = is_suspended(spec)
     copies = 2 if overlaps and not stopped else 1
@@ -97,11 +100,11 @@ def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
 
 
 def whole_set(copies: int, least: int) -> dict[str, Any]:
-    """Return the attributes of ``Pods`` for an update that starts a second set of all pods before it deletes any.
+    """Return attributes of ``Pods``, as a dict, for an update that creates a whole second set of pods.
 
     Args:
         copies: Largest number of copies (replicas).
-        least: Smallest number of copies.
+        least: Number of new copies that must run before the update deletes an old pod. 0 means all new copies.
     """
     together = least or copies
     return {"surge": copies, "surge_is_needed": copies > 0, "surge_together": max(together, 1)}
@@ -110,8 +113,8 @@ def whole_set(copies: int, least: int) -> dict[str, Any]:
 def asked(container: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
     """Return the number of GPUs that a container requests, as a dict by resource.
 
-    The function ``is_gpu`` checks whether a resource stands for GPUs. An amount that is not a number, such as a
-    placeholder of a template, counts as 1.
+    The function ``is_gpu`` checks whether a resource stands for GPUs. An amount that is not a number counts as 1, for
+    example the placeholder ``${trialParameters.gpus}`` in a Katib trial template.
     """
     given = {**amounts(container, "requests"), **amounts(container, "limits")}
     known = ((resource, quantity(amount)) for resource, amount in given.items() if is_gpu(resource))
@@ -132,7 +135,8 @@ def most_asked(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
 def pod_asks(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
     """Return the number of GPUs that the scheduler reserves for a pod, as a dict by resource.
 
-    The function ``is_gpu`` checks whether a resource stands for GPUs.
+    The number can be smaller than the sum over all containers, because containers can use the GPUs of init containers
+    that have ended. The function ``is_gpu`` checks whether a resource stands for GPUs.
     """
     held = grouped(
         (resource, (id(container), Decimal(count)))

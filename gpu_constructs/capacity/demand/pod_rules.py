@@ -1,8 +1,8 @@
 """The rules in pod specs about other pods: required affinity and anti-affinity, and topology spread constraints.
 
 In this module, a consumer is a workload as the capacity plan sees it: all pods of one object that have the same spec. A
-topology domain is a set of nodes with the same value of a label, the topology key. A condition is a clause that follows
-"fits, if" in the report, because the plan cannot check it.
+topology domain is a set of nodes with the same value of a label, the topology key. A condition is an assumption that
+the plan cannot check. The report prints conditions after "fits, if".
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True)
 class Affinity:
-    """A required affinity or anti-affinity of one workload: where its pods can run, relative to other pods.
+    """A required pod affinity or anti-affinity of one workload. It limits the nodes on which the pods can run.
 
     Attributes:
         owner: Index of the workload whose pod spec has the rule.
         keys: Topology keys of the rule; exactly one for an anti-affinity.
-        others: Indices of the workloads whose pods the rule selects. They can include the owner.
+        others: Indices of the workloads whose pods the rule selects. They can include the index ``owner``.
     """
 
     owner: int
@@ -43,7 +43,7 @@ class Affinity:
 
     @property
     def key(self) -> str:
-        """First topology key of the rule. An anti-affinity or a spread constraint has only one."""
+        """First topology key of the rule. An anti-affinity or a spread constraint has only one topology key."""
         return self.keys[0]
 
 
@@ -70,10 +70,8 @@ class Rules:
     """All rules in the pod specs of an app about other pods.
 
     Attributes:
-        aways: Required anti-affinities. The pods of such a workload never run in the same topology domain as the
-            selected pods.
-        nears: Required affinities. The pods of such a workload run only in the same topology domains as the selected
-            pods.
+        aways: Required anti-affinities. A pod with this rule never runs in the same topology domain as a selected pod.
+        nears: Required affinities. A pod with this rule runs only in topology domains with selected pods.
         spreads: Topology spread constraints with ``DoNotSchedule``.
         conditions: Conditions for rules that the plan cannot check, each with the index of the workload that has the
             rule.
@@ -87,14 +85,14 @@ class Rules:
     of_revisions: set[int] = field(default_factory=set)
 
     def labels(self) -> Iterator[tuple[int, str]]:
-        """Yield pairs: the index of a workload that has a rule, and the topology key of this rule."""
+        """Yield a pair for each topology key of each rule: the index of the workload with the rule, and the key."""
         return ((one.owner, key) for one in (*self.aways, *self.spreads, *self.nears) for key in one.keys)
 
     def without(self, labels: Mapping[int, Collection[str]]) -> Rules:
-        """Return a copy of these rules between pods, without those whose topology key is one of the given labels.
+        """Return a copy without the conditions of the plan, and without the rules that have a given topology key.
 
         Args:
-            labels: Labels, by the index of the workload that has the rule.
+            labels: Topology keys, such as ``kubernetes.io/hostname``, by the index of the workload that has the rules.
         """
 
         def is_kept(one: Affinity) -> bool:
@@ -109,7 +107,7 @@ class Rules:
 
 
 def bystanders(facts: Facts, consumers: Sequence[Consumer]) -> list[Consumer]:
-    """Return the workloads of an app that request no GPU. The rules of GPU workloads can select their pods.
+    """Return the workloads of an app that request no GPU. An affinity of a GPU workload can select their pods.
 
     Args:
         facts: Manifests of the app, and data that the library derives from them.
@@ -150,8 +148,8 @@ def rules_between(consumers: Sequence[Consumer], others: Sequence[Consumer]) -> 
     for other in others:
         for term in required_terms(other.pod_spec, "podAntiAffinity"):
             clause = (
-                f"{other.kind} {other.title}, which requests no GPU and has an anti-affinity to its pods, leaves nodes "
-                "to them"
+                f"{other.kind} {other.title}, which requests no GPU and has an anti-affinity to the pods of this "
+                "workload, leaves nodes to these pods"
             )
             everyone.found.conditions += ((index, Condition(clause)) for index in everyone.selected(term, other))
     return everyone.found
@@ -173,7 +171,7 @@ class _Everyone:
     """All workloads of an app, with an index that finds them by label. GPU workloads come first.
 
     Attributes:
-        found: Affinities and spread constraints of those workloads that the method ``read`` has processed.
+        found: Rules of the workloads that the method ``read`` has processed, with the conditions for these rules.
     """
 
     def __init__(self, pods: Sequence[Consumer], consumers: int) -> None:
@@ -184,7 +182,11 @@ class _Everyone:
         self.found = Rules()
 
     def read(self, index: int) -> None:
-        """Add the rules about other pods in one workload's pod spec to the attribute ``found``."""
+        """Add the required pod affinity, pod anti-affinity and topology spread of a GPU workload to ``found``.
+
+        Args:
+            index: Index of the workload among all workloads of the app.
+        """
         one, found = self._pods[index], self.found
         aways, spreads = len(found.aways), len(found.spreads)
         for term in required_terms(one.pod_spec, "podAntiAffinity"):
@@ -203,13 +205,13 @@ class _Everyone:
         # A ResourceClaim is not a pod.
         is_claim = one.kind == "ResourceClaim"
         if has_rules and (is_claim or one.is_for_each_node):
-            what = "the pods that hold it" if is_claim else "each of its pods"
+            what = "the pods that use the claim" if is_claim else "each of its pods"
             self._note(index, f"affinities and spread constraints let {what} run on the node of the GPU")
 
     def _read_near(self, index: int) -> bool:
         """Add the required pod affinity of one workload to the attribute ``found``.
 
-        Return whether the affinity selects pods of workloads that request GPUs.
+        Return True if the affinity selects pods of workloads that request GPUs.
         """
         terms = required_terms(self._pods[index].pod_spec, "podAffinity")
         if not terms:
@@ -222,21 +224,22 @@ class _Everyone:
         return bool(who)
 
     def _note(self, index: int, clause: str) -> None:
-        """Record that the plan cannot check a rule of one workload.
+        """Add a condition for the workload with this index: an assumption that the capacity plan cannot check.
 
-        The clause describes the rule and follows "fits, if".
+        The report of the capacity plan prints ``clause`` after "fits, if".
         """
         self.found.conditions.append((index, Condition(clause)))
 
     def _meant(self, index: int, term: Mapping[str, Any], what: str) -> set[int]:
-        """Return the indices of the GPU workloads that an affinity term selects.
+        """Return the indices of the GPU workloads whose pods a rule selects.
 
-        If the plan cannot check the term, the method records this as a condition, and the result is empty.
+        The method adds a condition to ``found`` if the rule also selects pods that request no GPU, or if the plan
+        cannot check the rule.
 
         Args:
-            index: Index of the workload that has the term.
-            term: Affinity term.
-            what: Name of the kind of rule, for the text of the condition.
+            index: Index of the workload that has the rule.
+            term: The rule: an affinity term or a topology spread constraint.
+            what: Name of the rule in the text of the condition, such as ``podAffinity``.
         """
         selected = self._selected(term, self._pods[index])
         if is_of_revision(term):
@@ -252,11 +255,11 @@ class _Everyone:
         return {other for other in selected if other < self._consumers}
 
     def selected(self, term: Mapping[str, Any], owner: Consumer) -> list[int]:
-        """Return the indices of the GPU workloads that an affinity term of another workload selects."""
+        """Return the indices of the GPU workloads that an affinity term of the workload ``owner`` selects."""
         return [index for index in self._selected(term, owner) if index < self._consumers]
 
     def _selected(self, term: Mapping[str, Any], owner: Consumer) -> list[int]:
-        """Return the indices of all workloads that an affinity term selects."""
+        """Return the indices of all workloads that an affinity term of the workload ``owner`` selects."""
         wanted = at(term, "labelSelector.matchLabels").items()
         near = [self._labelled.get((key, value), []) for key, value in wanted if isinstance(value, str)]
         candidates = min(near, key=len, default=range(len(self._pods)))
@@ -275,7 +278,7 @@ def most_per_node(pod_spec: Mapping[str, Any], labels: Mapping[str, Any], namesp
 
 
 def is_apart_by_revision(pod_spec: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether an anti-affinity of the pods separates only pods of the same revision.
+    """Check whether each anti-affinity between the pods applies only to pods of the same revision.
 
     During an update, a new pod can then run on the same node as an old pod.
     """
@@ -289,7 +292,7 @@ def is_of_revision(term: Mapping[str, Any]) -> bool:
 
 
 def meets(term: Mapping[str, Any], one: Consumer, other: Consumer) -> bool:
-    """Check whether an affinity term of the workload ``one`` selects pods of the workload ``other`` (or of itself)."""
+    """Check whether an affinity term of the workload ``one`` selects pods of the workload ``other``."""
     keys = [key for key in _texts(term.get("matchLabelKeys")) if key in one.labels]
     return (
         (other is one or not is_of_revision(term))
@@ -308,13 +311,13 @@ def required_terms(pod_spec: Mapping[str, Any], kind: str) -> list[Mapping[str, 
 
 
 def _keeps_off(term: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether an anti-affinity term keeps two pods with the given labels and namespace off the same node."""
+    """Check whether an anti-affinity term prevents that two pods with these labels run on the same node."""
     is_known = term.get("topologyKey") == HOST and not term.get("mismatchLabelKeys")
     return is_known and _is_about(term, namespace, labels, namespace)
 
 
 def _is_about(term: Mapping[str, Any], own: str, labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether an affinity term of one pod selects other pods, by their namespace and labels.
+    """Check whether an affinity term of one pod selects the pods with the given labels in the given namespace.
 
     Args:
         term: Affinity term of a pod.
@@ -329,7 +332,7 @@ def _is_about(term: Mapping[str, Any], own: str, labels: Mapping[str, Any], name
 
 
 def placement_notes(pod_spec: Mapping[str, Any]) -> Iterator[Condition]:
-    """Yield a condition if a scheduler other than kube-scheduler places the pods, because the plan cannot check it."""
+    """Yield a condition of the capacity plan if a scheduler other than kube-scheduler places the pods."""
     scheduler = pod_spec.get("schedulerName")
     if scheduler not in (None, "", "default-scheduler"):
         yield Condition(f"the scheduler {scheduler} places the pods where kube-scheduler would")

@@ -38,8 +38,8 @@ _WAY_OUT = "declare fewer GPUs in the inventory, to leave room for it"
 def present(app: App) -> dict[int, bool]:
     """Return a dict whose keys are the indices of the objects whose pods the plan counts.
 
-    A value is True if the app contains another object with the same kind, namespace and name. Of such objects, the plan
-    counts only the first.
+    A value is True if the app contains another object with the same kind, namespace and name. The plan counts only the
+    first of these objects.
     """
     first: dict[tuple[str, str, str, object], int] = {}
     found: dict[int, bool] = {}
@@ -69,7 +69,7 @@ def _is_owned(manifest: Manifest, app: App, depth: int = 0) -> bool:
     Args:
         manifest: Object to check.
         app: Objects of the app.
-        depth: Number of steps in the chain of owners that led to this object, to limit the search. Default: 0.
+        depth: Number of owner references that led to this object; 0 by default. The search stops at 10 references.
     """
     namespace = namespace_of(manifest)
     for owner in members(manifest["metadata"].get("ownerReferences")):
@@ -84,9 +84,9 @@ def _is_owned(manifest: Manifest, app: App, depth: int = 0) -> bool:
 
 
 def uncounted(facts: Facts) -> list[Condition]:
-    """Return a condition for each object that requests GPUs and whose number of pods the plan does not know.
+    """Return a condition for each object whose pods request GPUs, but whose number of pods the plan does not know.
 
-    A condition is a clause that follows "fits, if" in the report.
+    A condition is a clause that follows "fits, if" in the report of the capacity plan.
 
     Args:
         facts: Manifests of the app, and data that the library derives from them.
@@ -104,14 +104,15 @@ def uncounted(facts: Facts) -> list[Condition]:
 
 
 def _of_release(one: ReleaseWorkloads, app: App) -> Iterator[Condition]:
-    """Yield conditions for the GPU requests of a Helm release that the plan cannot check.
+    """Yield the conditions under which the capacity plan is right about the GPUs that a Helm release requests.
 
-    One condition exists for each value that requests GPUs for pods that the plan cannot count. A further condition
-    exists if the release requests GPUs and reads values from other objects.
+    Yield a condition for each Helm value that requests GPUs, if the library does not know how many pods the Helm chart
+    creates from this value. Yield another condition if a GPU workload of the release gets Helm values from objects that
+    the plan does not read, for example from a Secret.
 
     Args:
-        one: Helm release with its workloads.
-        app: Objects of the app.
+        one: Helm release and the workloads that its Helm chart creates.
+        app: Objects of the user's app.
     """
     release, manifest = one.release, app.facts.objects[one.index]
     named = f"{manifest['kind']} {namespace_of(manifest)}/{name_of(manifest)}"
@@ -130,6 +131,6 @@ def _of_release(one: ReleaseWorkloads, app: App) -> Iterator[Condition]:
 
 
 def _resources(manifest: Manifest, app: App) -> str:
-    """Return text with the names of the GPU resources that a manifest requests."""
+    """Return the names of the GPU resources that a manifest requests, separated by commas; empty if it has none."""
     asking = {**manifest, "metadata": None, "status": None}
     return ", ".join(dict.fromkeys(name for _, name in gpus_named(asking, app.is_gpu)))

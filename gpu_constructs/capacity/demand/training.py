@@ -40,7 +40,7 @@ _UNKNOWN_RUNTIME: Mapping[str, Any] = {
         }
     },
 }
-"""Substitute for an unknown runtime: one job, whose pods have one container."""
+"""Substitute for a TrainingRuntime that is not in the app: one job, whose pods have one container."""
 # Keys of a pod spec that a patch of a TrainJob replaces. A patch merges nodeSelector instead.
 _PATCHED = ("affinity", "nodeSelector", "tolerations")
 _PLACEHOLDER = regex(r"\$\{trialParameters\.([^}]+)\}\Z")
@@ -51,12 +51,12 @@ _COUNTS = frozenset(
 
 
 def ray_cluster(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    """Yield the pods of a RayCluster, which runs until the user deletes it. Its workers start one by one."""
+    """Yield the pods of a RayCluster. The cluster runs until someone deletes it, even if some workers lack room."""
     yield from _cluster(at(manifest, "spec"))
 
 
 def ray_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    """Yield the pods of a RayService, and the pods of the second cluster that an update creates."""
+    """Yield the pods of a RayService, including the pods of the second Ray cluster that an update creates."""
     # controllers/ray/rayservice_controller.go: Unless forbidden, an update creates a second cluster next to the first.
     spec = at(manifest, "spec")
     kind = at(spec, "upgradeStrategy").get("type", "NewCluster")
@@ -89,7 +89,7 @@ def ray_cron_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _job_pods(spec: Mapping[str, Any]) -> Iterator[PodGroup]:
-    """Yield the pods of one run of a RayJob. The job starts once all initial pods of its cluster run."""
+    """Yield the pods of one run of a RayJob. The job starts once all initial pods of its Ray cluster run."""
     # controllers/ray/rayjob_controller.go, raycluster_controller.go: state Ready. A clusterSelector refers to an
     # existing cluster.
     if not mapping(spec.get("clusterSelector")):
@@ -110,7 +110,7 @@ def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = N
 
     Args:
         cluster: Spec of the cluster.
-        holder: Spec of the object that creates the cluster, such as a RayJob. None: no other object creates it.
+        holder: Spec of the object that creates the RayCluster, such as a RayJob. None if no object creates it.
     """
     stopped = is_suspended(cluster) or is_suspended(holder or {})
     head = mapping(cluster.get("headGroupSpec"))
@@ -132,7 +132,7 @@ def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = N
 
 
 def _workers(group: Mapping[str, Any], scales: bool) -> tuple[int, int, Sequence[str]]:
-    """Return the largest and the smallest number of copies of a group of Ray workers, and assumptions as texts.
+    """Return the largest and the smallest number of copies of a group of Ray workers, and assumptions as sentences.
 
     Args:
         group: Entry of ``workerGroupSpecs`` in the spec of the Ray cluster.
@@ -198,9 +198,9 @@ def _starting(
 
 
 def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Yield the pods that the runtime of a TrainJob defines.
+    """Yield the pods that the TrainingRuntime (or ClusterTrainingRuntime) of a TrainJob defines.
 
-    The TrainJob can override the number of nodes and the resources that the runtime defines.
+    The TrainJob can override the number of nodes and the resources of the runtime.
     """
     spec = at(manifest, "spec")
     own = mapping(spec.get("trainer"))
@@ -209,7 +209,7 @@ def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     if runtime is None:
         runtime = _UNKNOWN_RUNTIME
         own_nodes = () if "numNodes" in own else ("the job sets no numNodes: the plan counts one node",)
-        remarks = ("its runtime is not in this app: the plan reads only its own fields", *own_nodes)
+        remarks = ("the runtime of the job is not in this app: the plan reads only the fields of the job", *own_nodes)
     policy = mapping(runtime.get("mlPolicy"))
     jobs = members(at(runtime, "template.spec").get("replicatedJobs"))
     for job in jobs:
@@ -240,7 +240,7 @@ def _runtime(manifest: Manifest, spec: Mapping[str, Any], app: App) -> Mapping[s
 def _pods(
     job: Mapping[str, Any], own: Mapping[str, Any], runtime: Mapping[str, Any], policy: Mapping[str, Any]
 ) -> tuple[int, bool]:
-    """Return the number of pods of one job in a training runtime, and whether each pod is one node of the training.
+    """Return the number of pods of one job in a TrainingRuntime, and whether each pod is one node of the training.
 
     Args:
         job: Entry of ``replicatedJobs`` in the training runtime.
@@ -288,9 +288,9 @@ def with_greatest_values(
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the object that a Katib trial creates, for the parameter values that need the most pods and GPUs.
 
-    A trial template contains placeholders for parameters. Where a placeholder stands for a count of pods or an amount
-    of a resource, the function inserts the largest value of the parameter. The second member of the result has notes
-    that name these parameters.
+    A trial template contains placeholders for parameters, such as ``${trialParameters.gpus}``. If a placeholder is a
+    count of pods or an amount of a resource, the function inserts the largest value of the parameter. The second member
+    of the result contains one sentence for each inserted parameter.
 
     Args:
         experiment: Spec of the Katib Experiment.
@@ -332,7 +332,7 @@ def _filled(value: Any, greatest: Mapping[str, int], used: dict[str, int], *, is
         value: Part of the trial template.
         greatest: Largest value of each parameter.
         used: Dict to which the function adds the parameters that it replaces, with their values.
-        is_amount: Whether ``value`` counts pods, or is an amount of a resource.
+        is_amount: Whether ``value`` is the number of pods, or an amount of a resource.
     """
     if isinstance(value, list):
         return [_filled(member, greatest, used, is_amount=False) for member in value]

@@ -18,24 +18,24 @@ from gpu_constructs.records import dataclass
 MOST_WORK = 1_000_000
 """Number of visited sources and sinks after which ``shortage`` stops its search for proofs (see ``_Flow``)."""
 MOST_SIZES = 64
-"""Largest number of item sizes that ``shortage`` tries in each dimension as the smallest size that a proof counts."""
+"""Largest number of values of ``Shortage.at_least`` that ``shortage`` tries in each dimension."""
 MOST_SHRUNK = 64
-"""Largest number of different items for which ``shortage`` removes items that its proof does not need."""
+"""Largest number of different items in a proof for which ``shortage`` looks for a proof with fewer items."""
 
 
 @dataclass(frozen=True)
 class _Count:
-    """A comparison between the amount that items need and the amount that bins have.
+    """A comparison between what items (pods) need and what bins (nodes) have.
 
-    A place is room for one copy of an item in a bin.
+    The comparison is in amounts, places or large places, which the class ``Shortage`` explains.
 
     Attributes:
-        dimension: Index of the dimension (a resource, for example) of the amounts. None if the comparison counts places
-            instead of amounts.
-        at_least: Smallest item size that counts; None if all sizes count.
-        needs: Amount that all copies of an item need, by index of the item. It is 0 for items that do not count.
-        has: Amount that all bins of a kind (equal bins) have together, by index of the kind. For places, the amount is
-            an upper bound, because the number of places in a bin depends on the items.
+        dimension: Index of the dimension for amounts and large places; None for places.
+        at_least: Amount of one large place; None for amounts and places.
+        needs: Amount or number of places that all copies of an item need, by index of the item. An item whose copies
+            take less than ``at_least`` needs 0 large places.
+        has: Amount or number of places that all bins of a kind (equal bins) have together, by index of the kind. The
+            number of places is an upper bound.
     """
 
     dimension: int | None
@@ -45,12 +45,13 @@ class _Count:
 
 
 def homeless(index: int, item: Item, bins: Sequence[Bin]) -> Shortage:
-    """Return the proof that an item fits into no bin: what the item needs, and the smaller amount that a bin has.
+    """Return a proof that an item fits into no bin: each of its copies needs one place, and all bins have 0 places.
 
-    Call the function only if no bin can contain a copy of the item.
+    If every bin is too small in the same dimension, for example in GPU memory, the proof contains the dimension and the
+    amount that one copy needs. Call the function only if no bin can contain a copy of the item.
 
     Args:
-        index: Index of the item.
+        index: Index of the item in the packing problem.
         item: Item that fits into no bin.
         bins: Kinds of bins (equal bins) of the packing problem.
     """
@@ -62,7 +63,7 @@ def homeless(index: int, item: Item, bins: Sequence[Bin]) -> Shortage:
 
 
 def shortage(part: Part) -> Shortage | None:
-    """Return a proof that the items of one part of the problem do not all fit into its bins.
+    """Return a proof that the items (pods) of one part of the packing problem do not all fit into its bins (nodes).
 
     A proof is a comparison of two sums: what some items need, and what the bins have. If several proofs exist, return
     the one with the fewest items, then with the fewest kinds of bins. Return None if no comparison is a proof.
@@ -86,10 +87,10 @@ def shortage(part: Part) -> Shortage | None:
 
 
 def alike(part: Part) -> Filling | None:
-    """Return the best packing of one part of the problem if all its items have the same size.
+    """Return the best packing of one part of the packing problem if all its items (pods) have the same size.
 
-    The packing contains as many items as possible. If not all fit, earlier items take precedence. The result is None if
-    the sizes differ or the search is too expensive.
+    The packing puts as many items as possible into bins (nodes). If not all items fit, earlier items take precedence.
+    The result is None if the sizes differ or the search is too expensive.
     """
     if len({item.size for item in part.items.values()}) > 1:
         return None
@@ -106,7 +107,7 @@ def alike(part: Part) -> Filling | None:
 
 
 def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
-    """Distribute copies of items evenly over equal bins. Yield the contents of the bins.
+    """Distribute copies of items evenly over equal bins. Yield the content of each group of bins.
 
     The numbers of copies of an item in two bins differ by at most 1.
 
@@ -132,10 +133,10 @@ def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
 
 
 def _counts(part: Part) -> Iterator[_Count]:
-    """Yield comparisons of the amount that the items need with the amount that the bins have.
+    """Yield comparisons between what the items need and what the bins have.
 
-    If the items need more in one comparison, some do not fit. Three kinds of comparisons exist: the total amount in
-    one dimension (for example of a resource), the number of copies, and the number of large copies.
+    If the items need more than the bins have in one comparison, some items do not fit. The class ``Shortage`` explains
+    the three kinds of comparisons: amounts, places and large places.
     """
     items, bins = part.items, part.bins
     for d in part.dimensions:
@@ -151,9 +152,14 @@ def _counts(part: Part) -> Iterator[_Count]:
 
 
 def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int, int]:
-    """Return how many copies of the given items fit into all bins of a kind together, as a dict by kind of bins.
+    """Return an upper bound of the number of copies of items that fit into all bins of a kind, by index of the kind.
 
-    This upper bound is exact if all these items have the same size.
+    The bound is exact if all items have the same size.
+
+    Args:
+        part: Part of the packing problem.
+        items: Indices of the items.
+        kinds: Indices of the kinds of bins (equal bins).
     """
     total = sum(part.items[i].count for i in items)
     size = tuple(map(min, zip(*(part.items[i].size for i in items), strict=True)))
@@ -172,8 +178,7 @@ def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
 def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
     """Return a proof that items do not fit, with as few items as possible.
 
-    A proof states two amounts: what the items need, and the smaller amount that all their bins have. The function
-    removes items as long as the remaining items still need more than their bins have.
+    The function removes an item if the remaining items still need more than the bins that accept them have.
 
     Args:
         part: Part of the packing problem.
@@ -197,12 +202,12 @@ def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
 
 
 def _reached(part: Part, items: Sequence[int]) -> list[int]:
-    """Return the indices of the kinds of bins that accept at least one of the items."""
+    """Return the indices of the kinds of bins (equal bins) that accept at least one of the items."""
     return list(bits(reduce(or_, (part.masks[i] for i in items))))
 
 
 def _available(part: Part, count: _Count, items: Sequence[int]) -> int:
-    """Return the amount that ``count`` compares, added up over all bins that accept at least one of the items."""
+    """Return what the bins that accept at least one of the items have together: an amount, or a count of places."""
     if count.dimension is not None:
         return sum(count.has[k] for k in _reached(part, items))
     total = 0
@@ -240,7 +245,7 @@ class _Flow:
             room: Amount that each sink can take, by index of the sink.
             limit: Function that returns the largest amount, above 0, that a source can send to a sink. None if no such
                 limit exists.
-            most_work: Number of visited sources and sinks after which the search gives up.
+            most_work: Number of visited sources and sinks after which the method ``send`` gives up.
         """
         self.masks = masks
         self.room = dict(room)
@@ -283,9 +288,8 @@ class _Flow:
     def _path(self, source: int) -> list[tuple[int, int]]:
         """Return the shortest chain of changes that lets a source send more to the sinks; empty if no chain exists.
 
-        A chain (path) is a list of pairs: a source, and the sink to which this source sends more. In exchange, the
-        source sends less to the sink of the next pair, which makes room there. The sink of the first pair already has
-        room. The last pair contains the given source, which only sends more.
+        A chain is a list of pairs of a source and a sink. For example, ``[(b, y), (a, x)]`` means: b moves an amount
+        from x to y, which makes room in x. Then a, the given source, sends this amount to x.
         """
         came_from: dict[int, int] = {}
         rerouted: dict[int, int] = {source: -1}
@@ -317,13 +321,10 @@ class _Flow:
         return []
 
     def _send_by(self, path: Sequence[tuple[int, int]], most: int) -> int:
-        """Send the largest possible amount along a chain of sources, and return this amount.
-
-        The source of each pair sends this amount more to the sink of the pair. In exchange, it sends this amount less
-        to the sink of the next pair. The source of the last pair only sends more.
+        """Send the largest possible amount along a chain of sources and sinks, and return this amount.
 
         Args:
-            path: Chain of pairs: a source, and the sink to which it sends more.
+            path: Chain, as the method ``_path`` returns it.
             most: Largest amount to send.
         """
         end = path[0][1]

@@ -1,7 +1,8 @@
 """The search for a packing of items, such as pods, into bins, such as nodes.
 
-The search first tries fast rules that never move an item again. If some items do not fit, it compares sums to prove
-that no packing contains them. If that proves nothing, it calls a solver of integer programs.
+The search first tries fast rules that never move an item again. If these rules leave items without a bin, the search
+compares sums to prove that no packing contains all items. If the sums prove nothing, the search calls a solver of
+integer programs.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from gpu_constructs.capacity.packing.problem import (
 from gpu_constructs.capacity.packing.solver import solve
 
 MOST_WORK = 1_000_000
-"""Number of visited bins after which the function ``greedy`` tries no further rule."""
+"""Number of examined groups of equal bins after which the function ``greedy`` tries no further rule."""
 
 MOST_SPREAD = 2_000
-"""Largest number of copies for which ``greedy`` also tries to fill bins evenly, because this is slow."""
+"""Largest number of copies (pods) for which ``greedy`` also tries to fill all bins evenly, because this is slow."""
 
 
 def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
@@ -38,7 +39,7 @@ def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
 
     Args:
         items: Items to place. If not all fit, earlier items take precedence.
-        bins: Bins of several kinds that the items go into.
+        bins: Kinds of bins into which the items go, each with its number of equal bins.
     """
     parts, homeless = split(items, bins)
     shortages = [bounds.homeless(i, items[i], bins) for i in homeless]
@@ -65,9 +66,10 @@ def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
 
 
 def _solved(parts: Sequence[Part], left_open: Iterable[int], fillings: list[Filling]) -> Answer:
-    """Return the answer of the solver for the unsolved parts of a problem: whether all their items fit.
+    """Call the solver for the unsolved parts of a packing problem. Return whether all items of these parts fit.
 
-    The solver starts with the part that has the fewest items. The answer is ``no`` if it is ``no`` for one part.
+    The result is ``no`` if the solver answers ``no`` for one part, and ``yes`` if it answers ``yes`` for every unsolved
+    part. Otherwise, the result is ``undecided``.
 
     Args:
         parts: All parts of the problem.
@@ -91,10 +93,11 @@ def _simplest(shortage: Shortage) -> tuple[int, int, tuple[int, ...]]:
 
 
 def greedy(part: Part) -> Filling:
-    """Return the best packing that several fast rules find for one part of a problem.
+    """Return the best packing that several fast rules find for one part of a packing problem.
 
-    A rule sorts the items and places one after the other, without moving an item again. The best packing places the
-    most copies. Of several such packings, the best one places more copies of earlier items.
+    A rule sorts the items (pods) and puts one after the other into bins (nodes), without moving an item again. The best
+    packing contains the most copies of items. If several contain equally many, earlier items of the part take
+    precedence.
     """
     weights = _weights(part)
     sums = {i: _scaled(weights, item.size) for i, item in part.items.items()}
@@ -114,14 +117,15 @@ def greedy(part: Part) -> Filling:
 
 
 def _orders(part: Part, weights: Sequence[int], sums: Mapping[int, int]) -> list[Callable[[int], tuple[int, ...]]]:
-    """Return functions that compute a sort key of an item from its index. The most promising function comes first.
+    """Return sort keys for items. For each sort key, ``greedy`` places all items in bins in the order of the key.
 
-    The function ``greedy`` places the items in each of these orders.
+    A sort key is a function that takes the index of an item. For example, the first key sorts items by size, the
+    largest first. Sort keys that usually result in better packings come first.
 
     Args:
-        part: Part of the problem that contains the items.
-        weights: Weight of each dimension. It turns the size of an item into one number.
-        sums: Weighted sum of the amounts of each item, by its index.
+        part: Part of the packing problem that contains the items.
+        weights: Weight of each dimension, from ``_weights``.
+        sums: Weighted sum of the amounts that one copy of an item needs, by index of the item.
     """
     choices = {i: mask.bit_count() for i, mask in part.masks.items()}
     largest = {i: max(t * w for t, w in zip(item.size, weights, strict=True)) for i, item in part.items.items()}
@@ -154,8 +158,8 @@ class _Bins:
     """The contents of the bins of one part of a problem, while the function ``greedy`` fills them.
 
     Attributes:
-        groups: Groups of bins with equal content, each by a number that identifies the group.
-        looked: Number of groups that the function has examined, to limit its work.
+        groups: Groups of bins with equal content, by a number that identifies the group.
+        looked: Number of groups of bins that the method ``put`` has examined so far.
     """
 
     def __init__(self, part: Part, weights: Sequence[int]) -> None:
@@ -184,13 +188,13 @@ class _Bins:
         return sum(self._put(index, weight, turn, most_room_first=spreads) for turn in turns)
 
     def _put(self, index: int, weight: int, left: int, *, most_room_first: bool) -> int:
-        """Put as many copies of an item as possible into bins. Return the number of copies without room.
+        """Fill one bin after the other with copies of an item. Return the number of copies without room.
 
         Args:
             index: Index of the item.
             weight: Weighted sum of the amounts that a copy needs.
             left: Number of copies to put into bins.
-            most_room_first: Whether the emptiest bins come first; otherwise the fullest.
+            most_room_first: Whether to start with the emptiest bin. If False, the method starts with the fullest bin.
         """
         item, mask = self._part.items[index], self._part.masks[index]
         used: list[int] = []

@@ -74,23 +74,23 @@ class Load:
 
 @dataclass(frozen=True)
 class Shortage:
-    """A proof that some items do not fit: they need more than all bins that accept one of them have.
+    """A proof that some items do not fit: they need more than the bins that accept at least one of them have together.
 
     Three kinds of proof exist:
 
     - Amounts: the proof adds up the amounts of one dimension, for example of one resource.
-    - Places: each copy of an item needs one place. A bin has as many places as copies of the smallest item fit into it.
-    - Places for large items: like places, but only copies of at least the size ``at_least`` count. A bin has as many
-      places as amounts of this size fit into it.
+    - Places: a place is room for one copy of an item. Each copy needs one place.
+    - Large places: a place is the amount ``at_least`` in one dimension. Each copy that takes at least this amount needs
+      one place.
 
     Attributes:
         items: Indices of the items.
-        bins: Indices of the kinds of bins (equal bins) that accept one of the items. Kinds that are too small for every
-            item are not included, unless all kinds are too small.
-        dimension: Index of the dimension whose amounts or sizes the proof counts; None for a proof by places.
+        bins: Indices of the kinds of bins (equal bins) that accept one of the items and have room for a copy of it. If
+            no such kind exists: indices of the kinds that accept an item but lack room.
+        dimension: Index of the dimension for a proof by amounts or by large places; None for a proof by places.
         needed: Amount, or number of places, that the items need together.
         available: Amount, or number of places, that the bins have together.
-        at_least: Smallest item size that counts, for a proof by places for large items; otherwise None.
+        at_least: Amount of one place, for a proof by large places; otherwise None.
     """
 
     items: tuple[int, ...]
@@ -108,9 +108,8 @@ class Packing:
     Attributes:
         answer: Whether all items fit. ``yes`` and ``no`` are certain. ``undecided`` means that the solver gave up or is
             not installed.
-        loads: Content of every bin. If not all items fit, the bins contain the items that a fast rule placed.
-        unplaced: Number of copies that are in no bin, by index of the item. An item stands for several equal pods (its
-            copies). Items without such copies have no entry.
+        loads: Content of every bin. If the answer is not ``yes``, some copies of items are in no bin.
+        unplaced: Number of copies that are in no bin, by index of the item. Items without such copies have no entry.
         shortage: What the items need and the smaller amount that the bins have, as a proof of the answer ``no``. None
             for other answers, and if the solver found ``no`` in another way.
     """
@@ -123,7 +122,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Part:
-    """Items, and the bins that they can use, which are independent of all other items of the problem.
+    """Items and the bins that they can use. Other items of the packing problem do not compete with them.
 
     Attributes:
         dimensions: Indices of the dimensions (for example resources) in which the items take an amount.
@@ -171,7 +170,7 @@ def split(items: Sequence[Item], bins: Sequence[Bin]) -> tuple[list[Part], list[
     also in the same part if other items connect them in this way.
 
     Returns:
-        The parts, and the indices of the items that no bin accepts.
+        The parts, and the indices of the items of which no bin can contain a copy.
     """
     masks = _masks(items, bins)
     homeless = [i for i, item in enumerate(items) if item.count > 0 and not masks[i]]
@@ -240,7 +239,7 @@ def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
 
     Args:
         bins: Kinds of bins (equal bins) of the problem.
-        fillings: Packing of each part. Parts can share bins, but not dimensions.
+        fillings: Packing of each part. The items of two parts can share a bin if they take different dimensions of it.
     """
     runs: list[list[_Run]] = [[(one.count, {})] if one.count > 0 else [] for one in bins]
     for filling in fillings:
@@ -290,7 +289,9 @@ class Group(NamedTuple):
     room: tuple[int, ...]
 
     def changed(self, index: int, size: Sequence[int], changes: Iterable[tuple[int, int]]) -> Iterator[Group]:
-        """Change the number of copies of an item in some bins of this group. Yield the resulting groups of equal bins.
+        """Yield the groups of equal bins that result if the number of copies of an item changes in some bins.
+
+        This group itself stays unchanged.
 
         Args:
             index: Index of the item.
@@ -311,8 +312,8 @@ class Group(NamedTuple):
     def filled(self, index: int, size: Sequence[int], each: int, copies: int) -> list[Group]:
         """Put copies of an item into the bins of this group, and return the resulting groups of equal bins.
 
-        The bins get ``each`` copies one after the other, and the last of them gets the rest. Bins with equal content
-        form one group.
+        The method puts ``each`` copies into one bin after the other, and the remaining copies into one more bin. Bins
+        with equal content form one group.
 
         Args:
             index: Index of the item.

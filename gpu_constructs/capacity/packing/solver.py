@@ -31,11 +31,11 @@ def is_installed() -> bool:
 
 
 def solve(part: Part) -> tuple[Answer, Filling | None]:
-    """Return whether all items of one part of a problem fit. If they do, also return the content of each bin.
+    """Return whether all items (pods) of one part of a packing problem fit into its bins (nodes).
 
     Returns:
         The answer, and the content of each bin for the answer ``yes``. The answer is ``undecided`` if the solver is
-        missing or gave up.
+        not installed or gave up.
     """
     kinds = [kind for kind, one in part.bins.items() for _ in range(one.count)]
     firsts = {kind: kinds.index(kind) for kind in part.bins if kind in kinds}
@@ -65,7 +65,7 @@ def solve(part: Part) -> tuple[Answer, Filling | None]:
 
 
 def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_Place]) -> None:
-    """Add the rules of a valid packing to the solver: it places all copies of each item, and overfills no bin."""
+    """Add the constraints of a packing to the solver: all copies of each item are in bins, and no bin is too full."""
     for i, item in part.items.items():
         own = [column for column, (one, _) in enumerate(places) if one == i]
         solver.addRow(item.count, item.count, len(own), own, [1.0] * len(own))
@@ -80,8 +80,8 @@ def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
     """Yield the items, the largest first, each with the number of bins of each kind that the solver tries for it.
 
     Each result is a pair: index of the item, and a dict from the kind of bins to the number of bins. The number is 0
-    for kinds that do not accept the item. For other kinds, the number is enough for all copies of this item and of
-    earlier items, with one bin for each copy. More bins cannot help, because the bins of one kind are equal.
+    for kinds that do not accept the item. For a kind that accepts it, the number is one bin for each copy of this item,
+    and for each copy of the earlier items that the kind accepts.
     """
     largest = [max(sizes) or 1 for sizes in zip(*(one.size for one in part.bins.values()), strict=True)]
     before = dict.fromkeys(part.bins, 0)
@@ -96,12 +96,12 @@ def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
 
 
 def _checked(part: Part, kinds: Sequence[int], found: Iterable[tuple[_Place, float]]) -> Filling | None:
-    """Return the solver's packing with numbers rounded to whole ones. Return None if it is not valid after rounding.
+    """Return the solver's packing with rounded numbers of copies. Return None if the rounded packing is not valid.
 
     Args:
         part: Part of the problem that the solver packed.
-        kinds: Kind of each bin.
-        found: Pairs from the solver: the place (an item and a bin), and the number of copies of the item there.
+        kinds: Index of the kind of each bin.
+        found: Pairs from the solver: an item with a bin, and the number of copies of the item in the bin.
     """
     contents: list[dict[int, int]] = [{} for _ in kinds]
     lacking = {i: item.count for i, item in part.items.items()}

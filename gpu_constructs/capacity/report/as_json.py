@@ -1,6 +1,6 @@
-"""The capacity report in JSON, for other programs.
+"""The capacity report in JSON, which other tools can read.
 
-A consumer is a workload as the plan sees it: the pods of one object that have the same pod spec and GPU request.
+A consumer is a workload whose pods request GPUs: the pods of one object that have the same pod spec and GPU request.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _CONSUMER = (
 def json_text(plan: PlanData, title: str) -> str:
     """Return all data of a capacity plan as JSON text, except pod specs and pod labels.
 
-    The list ``eligibility`` states which nodes accept the pods, and the reason why each other node rejects them.
-    Consumers (workloads) with the same nodes and reasons share an entry of the list. The key ``eligibility`` of a
-    consumer is the index of its entry.
+    Each entry of the list ``eligibility`` names the nodes that accept the pods of a consumer (workload), and states why
+    each other node rejects them. Consumers with equal entries share one entry. The key ``eligibility`` of a consumer is
+    the index of its entry in this list.
 
     Args:
         plan: Capacity plan of an app.
@@ -84,7 +84,7 @@ def _members(of: object, names: str) -> dict[str, Any]:
 
     Args:
         of: Object with the attributes.
-        names: Names of the attributes.
+        names: Names of the attributes, separated by spaces.
     """
     return {_key(name): _plain(getattr(of, name)) for name in names.split()}
 
@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def _node(node: PlannedNode, plan: PlanData) -> dict[str, Any]:
-    """Return the JSON data of a node and its devices."""
+    """Return the JSON data of a node (or of several equal nodes) of the inventory and its devices."""
     return {
         "pool": node.offer.name,
         **_members(node.offer, _OFFER),
@@ -131,7 +131,12 @@ def _eligibility(each: PlannedConsumer) -> str:
 
 
 def _problem(problem: Problem, named: Mapping[int, str]) -> dict[str, Any]:
-    """Return the JSON data of a problem or a condition."""
+    """Return the JSON data of a problem or a condition (an assumption that the capacity plan cannot check).
+
+    Args:
+        problem: Problem or condition of the plan.
+        named: Names of the objects, by index of the object.
+    """
     return {
         **_members(problem, "kind text way_out"),
         "object": None if problem.subject is None else named.get(problem.subject),

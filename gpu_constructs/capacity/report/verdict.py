@@ -1,6 +1,7 @@
 """The verdict of a capacity plan: sentences that state whether the pods and their GPU memory fit.
 
-A condition of a plan is an assumption that the plan cannot check. In the report, it follows "fits, if".
+A condition of a plan is an assumption that the plan cannot check, for example a label of a node. The report prints
+conditions after "fits, if".
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _pods(plan: PlanData) -> int:
 
 
 def _condition(plan: PlanData) -> str:
-    """Return the text of the first condition, and the number of other conditions; empty if the plan has none."""
+    """Return the first condition on which the pods fit, and how many more there are; empty if there is no condition."""
     if not plan.conditions:
         return ""
     first, more = plan.conditions[0], len(plan.conditions) - 1

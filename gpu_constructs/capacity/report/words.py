@@ -1,7 +1,7 @@
-"""Texts that all forms of the capacity report share: amounts of memory, names of devices, and statements.
+"""Texts that all forms of the capacity report share: amounts of memory, names of devices, and sentences.
 
 A device is a GPU or a MIG device. A slot is one unit of an extended resource that a node advertises, for example one of
-several replicas of a shared GPU. A consumer is a workload as the plan sees it.
+several replicas of a shared GPU. A consumer is a workload whose pods request GPUs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,13 @@ def first_that_holds(*rows: tuple[object, Level, str]) -> Statement:
 
 
 class DeviceRow(NamedTuple):
-    """One row of a table of devices. It stands for devices of one node that differ only in their board number."""
+    """One row of a table of devices, for all devices of a node that differ only in their board number.
+
+    Attributes:
+        title: Title of the row, such as ``GPU 0 to 3``.
+        alike: Number of devices that the row stands for.
+        planned: One of these devices, with the pods that the plan places on it.
+    """
 
     title: str
     alike: int
@@ -73,7 +79,7 @@ class DeviceRow(NamedTuple):
 
     @property
     def slots(self) -> str:
-        """Text with the number of slots that pods use, and the number of all slots of a device."""
+        """Text with the number of used slots and of all slots of a device, such as ``1 of 4 slots``."""
         each = " each" if self.alike > 1 else ""
         return f"{self.planned.used_slots:,} of {counted(self.planned.device.slots, 'slot')}{each}"
 
@@ -82,7 +88,7 @@ class DeviceRow(NamedTuple):
 
 
 def readable(text: str) -> str:
-    """Return text without control characters and without characters that change the reading direction."""
+    """Return text with spaces for tabs and line breaks, and U+FFFD for control codes and changes of text direction."""
     return text if text.isascii() and text.isprintable() else "".join(map(_readable, text))
 
 
@@ -103,14 +109,14 @@ def memory_or(mib: int | None, otherwise: str = "?") -> str:
 
 
 def watts(number: int) -> str:
-    """Return a text for a power in watts."""
+    """Return a text for a power in watts, such as ``1,200 W``."""
     return f"{number:,} W"
 
 
 def percent(part: int, whole: int) -> int:
     """Return the amount ``part`` in percent of ``whole``, as a whole number.
 
-    The result is above 100 if the amount exceeds ``whole``, even if the rounded value is 100.
+    If ``part`` is larger than ``whole``, the result is at least 101.
     """
     share = (200 * part + whole) // (2 * whole) if whole else 0
     return max(share, 101) if part > whole > 0 else share
@@ -135,7 +141,7 @@ def name(node: PlannedNode) -> str:
 
 
 def about(node: PlannedNode) -> str:
-    """Return a short description of a node: its boards, how pods share them, its rack and its power."""
+    """Return a short description of a node: its boards, how pods share the boards, its rack and its power."""
     offer = node.offer
     rack = f"rack {offer.rack}" if offer.rack else ""
     drawn = "" if node.watts is None else watts(node.watts)
@@ -173,7 +179,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def state(planned: PlannedDevice) -> Statement:
-    """Return a statement on whether the memory of a device can run out."""
+    """Return a statement on whether the pods can exhaust the memory of a device, such as ``may run out``."""
     vram = planned.device.vram_mib
     if vram is None:
         return Statement("unknown", "memory not known")
@@ -198,15 +204,17 @@ def fullness(planned: PlannedDevice) -> tuple[int, int, int]:
 
 
 def amounts(plan: PlanData, planned: PlannedDevice, *, short: bool = False) -> list[tuple[str, str]]:
-    """Return texts for the memory that pods take on a device: the usual, the largest and the worst amount.
+    """Return the memory that pods take on a device as three pairs of a label and an amount.
 
-    The usual and the largest amount are those of the pods that the plan places on the device. The worst amount is the
-    largest one in any placement.
+    Examples of pairs are ``("typical", "4.0 GiB (50 %)")`` and ``("at most", "?")``. The first amount is the memory
+    that the pods on the device usually take. The second amount is the most memory that these pods can take together;
+    ``?`` if it is unknown. The third amount, the worst case, is the largest memory that pods can take on the device in
+    any placement.
 
     Args:
         plan: Capacity plan of an app.
         planned: Device, with the pods that the plan places on it.
-        short: Whether to return short texts, in which only the worst amount has a percentage; False by default.
+        short: Whether to return short texts, in which only the third amount has a percentage; False by default.
     """
     vram, silent = planned.device.vram_mib, is_silent(plan, planned)
     least = "\u2265 " if short else "at least "
@@ -225,13 +233,13 @@ def amounts(plan: PlanData, planned: PlannedDevice, *, short: bool = False) -> l
 
 
 def taken(plan: PlanData, planned: PlannedDevice) -> str:
-    """Return the memory that pods take on a device as one line of text; empty if they take none."""
+    """Return the memory that pods take on a device as one line of text; empty if the pods take none."""
     short = amounts(plan, planned, short=True) if planned.worst_mib else []
     return "; ".join(f"{what} {amount}" for what, amount in short)
 
 
 def is_silent(plan: PlanData, planned: PlannedDevice) -> bool:
-    """Check whether the plan places a pod on the device that does not state how much GPU memory it needs."""
+    """Check whether at least one pod that the plan places on the device does not state its GPU memory."""
     return any(plan.consumers[seat.consumer].consumer.vram_mib is None for seat in planned.seats)
 
 
@@ -242,13 +250,13 @@ def capacity(device: Device) -> str:
 
 
 def holder(plan: PlanData, seat: Seat) -> str:
-    """Return text for the pods of one workload on a device: the workload, the number of pods and the number of slots.
+    """Return text for the pods of one workload on a device, such as ``ml/llm (4 slots)``.
 
-    The text omits the number of pods if it is 1. It omits the number of slots if each pod holds one slot.
+    The text omits the number of pods if it is 1. It omits the number of slots if each pod uses one slot.
 
     Args:
         plan: Capacity plan of an app.
-        seat: Slots of the device that the pods hold.
+        seat: Pods of the workload on the device, and the slots that these pods use.
     """
     pods = "" if seat.pods == 1 else f" \u00d7 {seat.pods}"
     slots = "" if seat.slots == seat.pods else f" ({counted(seat.slots, 'slot')})"
@@ -267,12 +275,12 @@ def holders(plan: PlanData, planned: PlannedDevice, *, numbered: bool = False) -
 
 
 def takes(consumer: Consumer) -> str:
-    """Return a text for the amount of each resource that a pod of a workload requests."""
+    """Return a text for the resources that a pod of a workload requests, such as ``1 nvidia.com/gpu``."""
     return ", ".join(f"{number} {resource}" for resource, number in sorted(consumer.asks.items()))
 
 
 def pods(consumer: Consumer) -> str:
-    """Return a text for the number of pods of a workload that run at the same time."""
+    """Return a text for the number of pods of a workload, such as ``3``, or ``one a node`` for a DaemonSet."""
     return "one a node" if consumer.is_for_each_node else f"{consumer.pods:,}"
 
 
@@ -282,24 +290,24 @@ def most_urgent_first(consumers: Sequence[PlannedConsumer]) -> list[PlannedConsu
 
 
 def subjects(plan: PlanData) -> Mapping[int, str]:
-    """Return a dict from the index of an object to its name, for objects that problems can refer to."""
+    """Return names such as ``Deployment ml/llm`` of the objects whose pods request GPUs, by index of the object."""
     consumers = [each.consumer for each in reversed(plan.consumers)]
     return {one.subject: f"{one.kind} {one.namespace}/{one.name}" for one in consumers}
 
 
 def problem_title(problem: Problem, named: Mapping[int, str]) -> str:
-    """Return the title of a problem, which begins with the name of the object that has it, if there is one.
+    """Return the title of a problem, with the name of its object, such as ``Too few GPUs: Deployment ml/llm``.
 
     Args:
-        problem: Problem of the plan.
-        named: Names of the objects, by their index.
+        problem: Problem of the capacity plan.
+        named: Names of the objects, by index of the object.
     """
     about = None if problem.subject is None else named.get(problem.subject)
     return PROBLEMS[problem.kind][1] + (f": {about}" if about else "")
 
 
 def conflicts(plan: PlanData) -> list[str]:
-    """Return a sentence for each set of pods that together need more memory than a device has."""
+    """Return a sentence for each known set of pods that together need more memory than a device has."""
     more = ["more such sets exist"] if plan.has_more_conflicts else []
     return [*(conflict(plan, one) for one in plan.conflicts), *more]
 
@@ -318,9 +326,9 @@ def conflict(plan: PlanData, found: Conflict) -> str:
 
 
 def assumptions(plan: PlanData) -> list[str]:
-    """Return the assumptions of a plan about itself, its nodes and its workloads.
+    """Return the assumptions of a capacity plan as sentences: first general ones, then those about nodes and workloads.
 
-    If an assumption concerns several nodes or workloads, one sentence names them.
+    If an assumption concerns several nodes or workloads, one sentence names these nodes or workloads.
     """
     of_plan = dict.fromkeys(plan.notes)
     notes = dict.fromkeys(_notes(plan))

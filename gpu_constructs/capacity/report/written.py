@@ -26,7 +26,14 @@ from gpu_constructs.capacity.planned import PlannedNode
 
 
 def render(template: str, plan: PlanData, title: str, **more: Any) -> str:
-    """Return the report on a plan as text, from the Jinja template with the given name."""
+    """Return the report on a capacity plan as text.
+
+    Args:
+        template: Filename of the Jinja template, such as ``plan.svg.j2``.
+        plan: Capacity plan of an app.
+        title: Title of the report.
+        more: Further variables and functions for the template, by name.
+    """
     statements = verdict.verdict(plan)
     return _templates().get_template(template).render(plan=plan, title=title, verdict=statements, words=words, **more)
 
@@ -39,7 +46,7 @@ def _templates() -> Environment:
 
     @pass_eval_context
     def shown(context: Any, value: Any) -> Any:
-        """Return a value as markup on one line, safe as text and in quoted attributes of HTML and SVG.
+        """Return a value as escaped text on one line, for HTML and SVG elements and their quoted attributes.
 
         Do not use the result in attributes without quotes.
         """
@@ -48,7 +55,7 @@ def _templates() -> Environment:
         return Markup(escape(words.readable(str(value)), quote=False).replace('"', "&quot;"))
 
     def inline(markup: Markup) -> Markup:
-        """Return SVG elements as inline HTML: on one line, without self-closing tags."""
+        """Return SVG elements as inline HTML: without indentation and without self-closing tags."""
         lines = "".join(line.strip() for line in markup.splitlines())
         return Markup(re.sub(r"<(\w+)([^<>]*) />", r"<\1\2></\1>", lines).replace("</title>", "</title>\n"))
 
@@ -100,13 +107,13 @@ def text(plan: PlanData, title: str) -> str:
 
 
 def bar(part: int, whole: int) -> str:
-    """Return a bar of characters whose length shows a share of an amount. Above 100 %, the bar ends with ``>``."""
+    """Return a bar that shows the share of ``part`` in ``whole``, such as ``[##...]``, or ``[#####>`` above 100 %."""
     full = min(_BAR, max(part > 0, _BAR * part // whole)) if whole else 0
     return f"[{'#' * full}{'.' * (_BAR - full)}{'>' if part > whole else ']'}"
 
 
 def places(nodes: Sequence[str], width: int) -> str:
-    """Return text of at most ``width`` characters: the name of the first node, and the number of further nodes."""
+    """Return the name of the first node and the number of further nodes, in at most ``width`` terminal columns."""
     if len(nodes) < 2:
         return _short(nodes[0], width) if nodes else "nowhere"
     return f"{_short(nodes[0], width - 7)}, +{len(nodes) - 1:,}"
@@ -130,7 +137,8 @@ def row(cells: Sequence[str], widths: Sequence[int]) -> str:
 def wrapped(sentence: str, start: str = "") -> str:
     """Return a sentence with line breaks, so that no line has more than 100 columns.
 
-    Lines break at spaces, and within a word only if the word is longer than a line.
+    Lines break at spaces, and within a word only if the word is longer than a line. The first line begins with the text
+    ``start``, and all further lines have an indentation of the same length.
     """
     lines, line = [], start
     for word in words.readable(sentence).split():
@@ -171,7 +179,7 @@ def _columns_of(char: str) -> int:
 MOST_ROWS = 150
 """Largest number of device rows in a picture. No one reads a longer picture."""
 FIRST_ROWS = 50
-"""Number of table rows that the HTML page shows at first. The reader can expand the others."""
+"""Number of rows of a table that the HTML page shows at first. The reader can expand the table."""
 
 # Widths of characters in the widest usual font, relative to the font size. Too wide an estimate only shortens texts.
 _WIDTHS = {
@@ -208,7 +216,7 @@ def html(plan: PlanData, title: str) -> str:
 
 
 def _most_urgent(plan: PlanData) -> tuple[list[PlannedNode], str]:
-    """Return the nodes to show in a picture, and a sentence that states how many nodes it omits.
+    """Return the nodes to show in a picture, and a sentence that states how many nodes the picture omits.
 
     A picture with too many rows omits the nodes with the least urgent devices. The function ``words.fullness`` defines
     the urgency of a device.
@@ -229,7 +237,7 @@ def share(percent: float) -> str:
 
 
 def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[str]:
-    """Return the lines of a picture that list some names.
+    """Return the lines of text that list some names in a picture.
 
     If the lines have no room for all names, the last line ends with the number of omitted names.
 
@@ -268,7 +276,7 @@ def _room(width: float, size: int, rest: int) -> float:
 
 
 def lines(sentence: str, width: float, size: int) -> list[str]:
-    """Divide a sentence into lines of a picture at spaces. Shorten a word that is wider than a line.
+    """Divide a sentence at its spaces into lines of text for a picture. Shorten a word that is wider than a line.
 
     Args:
         sentence: Sentence to divide.
@@ -293,7 +301,7 @@ def fitting(text: str, width: float, size: int, weight: float = 1) -> str:
         text: Text to show.
         width: Largest width in pixels.
         size: Font size in pixels.
-        weight: Factor by which bold letters are wider. Default: 1, for letters that are not bold.
+        weight: Width of the letters relative to letters that are not bold. Default: 1.
     """
     text = words.readable(text)
     if length(text, size, weight) <= width:
@@ -309,13 +317,13 @@ def length(text: str, size: int, weight: float = 1) -> float:
     Args:
         text: Text to measure.
         size: Font size in pixels.
-        weight: Factor by which bold letters are wider. Default: 1, for letters that are not bold.
+        weight: Width of the letters relative to letters that are not bold. Default: 1.
     """
     return sum(map(_advance, text)) * size * weight
 
 
 def _advance(char: str) -> float:
-    """Return an upper bound of the width of a character, relative to the font size."""
+    """Return an upper bound of the width of a character as a factor of the font size, for example 0.64."""
     is_wide = unicodedata.east_asian_width(char) in "WF"
     return 1.05 if is_wide else _WIDTHS.get(char, 0.74 if char.isupper() else 0.64)
 

@@ -67,7 +67,10 @@ def amounts_are_whole_numbers(facts: Facts) -> Iterator[Finding]:
 
 
 def _requests(facts: Facts) -> Iterator[tuple[Pod, object, str, str, object]]:
-    """Yield a tuple for each amount of GPUs in a container: pod, container name, section, resource and amount."""
+    """Yield a tuple for each amount of GPUs in a container: pod, container name, section, resource and amount.
+
+    The section is ``requests`` or ``limits``.
+    """
     for pod in (*facts.pods, *facts.completed_pods):
         for container in containers(pod.spec):
             for section in ("requests", "limits") if container.get("resources") else ():
@@ -117,15 +120,15 @@ def requests_have_limits(facts: Facts) -> Iterator[Finding]:
 def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
     """Yield problems: requests for several slots of a shared GPU (R07).
 
-    A slot is one unit of an extended resource that a node advertises. Two slots can be of the same GPU, so they are not
-    two GPUs, and the device plugin can reject such a request. The function also finds nodes with several GPUs on which
-    slots stand for GPU memory, because these slots need nodes with one GPU.
+    A slot is one unit of an extended resource that a node advertises. Two slots can be of the same GPU, so two slots
+    are not two GPUs. With ``Sharing.vram_units``, each slot stands for an amount of GPU memory, so a pod can request
+    several. The function also reports nodes whose slots cannot stand for GPU memory, such as nodes with several GPUs.
     """
     for provider, why, is_warning in miscounted_nodes(facts):
         yield Finding(
             None,
-            f"{why}. Use Sharing.time_slicing or another unit there, or declare GpuNode(sharing=...) if another plugin "
-            "serves that node",
+            f"{why}. Use Sharing.time_slicing or another unit for that node, or declare GpuNode(sharing=...) if "
+            "another plugin serves that node",
             providers=(provider,),
             is_warning=is_warning,
         )
@@ -143,7 +146,8 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 ask.pod.index,
                 f"requests {ask.amount} x {ask.resource}, which nodes of this app count as {meanings}. Pass "
-                "Sharing.vram_units(..., rename_by_default=True), so that the resources have different names. If its "
+                "sharing=Sharing.vram_units(..., rename_by_default=True) to the DevicePluginChart or GpuOperator, so "
+                "that each kind of slot has its own resource name. If its "
                 "pods select the right nodes, annotate the object with gpu-constructs/ignore-rules=R07 instead",
                 is_warning=True,
             )
@@ -171,7 +175,10 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
 
 
 def gpus_asked_for_are_advertised(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: requests for a resource that no node has, because no device plugin advertises it (R08)."""
+    """Yield problems: requests for a GPU resource that no device plugin of the app advertises on nodes (R08).
+
+    The function reports nothing if the app has no device plugin.
+    """
     if not facts.offered:
         return
     for ask in facts.asks:
@@ -202,8 +209,8 @@ def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 ask.pod.index,
                 f"requests {ask.resource}, but {{0}} advertises {_MIG}{match[1]}, because releases of the device "
-                "plugin before 0.20.0 omit attributes (NVIDIA/k8s-device-plugin#1807). Request that resource, or use "
-                "a later release",
+                "plugin before 0.20.0 omit suffixes such as '.me' (NVIDIA/k8s-device-plugin#1807). Request that "
+                "resource, or use a later release",
                 providers=(nameless,),
             )
         elif profiles is not None and match[1] not in profiles:
@@ -220,10 +227,10 @@ def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
 
 
 def _without_attributes(facts: Facts) -> int | None:
-    """Return the index of a construct whose device plugin omits MIG attributes from resource names.
+    """Return the index in ``Facts.provided`` of a construct whose device plugin omits MIG attributes in resource names.
 
-    For example, such a plugin advertises ``1g.10gb+me`` as ``nvidia.com/mig-1g.10gb``. Return None if there is no such
-    construct, or if another device plugin of the app includes the attributes.
+    For example, such a device plugin advertises ``1g.10gb+me`` as ``nvidia.com/mig-1g.10gb``. Return None if there is
+    no such construct, or if another device plugin of the app includes the attributes.
     """
     named = [
         (index, one.names_mig_attributes) for index, offer in enumerate(facts.provided) for one in offer.gpu_offers
@@ -243,7 +250,7 @@ def parts_of_gpus_have_a_scheduler(facts: Facts) -> Iterator[Finding]:
     """Yield problems: pods that request a part of a GPU without the scheduler that supports such requests (R22).
 
     HAMi, Volcano and KAI define resources and annotations for parts of a GPU. Kubernetes and the NVIDIA device plugin
-    do not know them, so the pods stay pending or get a whole GPU.
+    do not support these, so the pods stay pending or get a whole GPU.
     """
     for pod in facts.pods:
         asked = [
@@ -268,16 +275,16 @@ def parts_of_gpus_have_a_scheduler(facts: Facts) -> Iterator[Finding]:
 
 
 def _classes_of(claim: Manifest | None) -> list[str]:
-    """Return the device classes that a ResourceClaim or a ResourceClaimTemplate requests."""
+    """Return the names of the DeviceClasses that a ResourceClaim or a ResourceClaimTemplate requests."""
     requests = members(at(claim, "spec.spec.devices" if at(claim, "spec.spec") else "spec.devices").get("requests"))
     wanted = [one for each in requests for one in (each, at(each, "exactly"), *members(each.get("firstAvailable")))]
     return [str(one["deviceClassName"]) for one in wanted if one.get("deviceClassName")]
 
 
 def gpus_come_by_one_way(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pods that request GPUs from both the device plugin and the DRA driver (R27).
+    """Yield problems: pods that request GPUs from both the NVIDIA device plugin and the NVIDIA DRA driver (R27).
 
-    Each of the two can allocate a GPU that the other has already allocated.
+    The DRA driver can allocate a GPU that the device plugin has already allocated, and the reverse.
     """
     claims = {
         (kind, namespace_of(manifest), name_of(manifest)): manifest
@@ -299,7 +306,7 @@ def gpus_come_by_one_way(facts: Facts) -> Iterator[Finding]:
 
 
 def namespaces_give_no_gpus_away(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: LimitRanges with a default amount of GPUs, and quota keys for GPUs without effect (R18).
+    """Yield problems: LimitRanges with a default amount of GPUs, and ResourceQuotas with a key without effect (R18).
 
     A default adds GPUs to every container that requests none. For an extended resource, a ResourceQuota counts only
     requests, so a key such as ``limits.nvidia.com/gpu`` has no effect.
@@ -318,7 +325,13 @@ def namespaces_give_no_gpus_away(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_limits(facts: Facts, index: int, limit: Manifest) -> Iterator[Finding]:
-    """Yield a problem for each default amount of GPUs in one limit of a LimitRange."""
+    """Yield a problem for each default amount of GPUs in one item of a LimitRange.
+
+    Args:
+        facts: Facts that the library derives from the objects of the app.
+        index: Index of the LimitRange in ``Facts.objects``.
+        limit: Item of ``spec.limits`` of the LimitRange.
+    """
     given = [(key, *item) for key in ("default", "defaultRequest") for item in at(limit, key).items()]
     for key, resource, amount in given:
         if str(amount) != "0" and (resource.startswith(_VENDOR) or facts.is_gpu(resource)):

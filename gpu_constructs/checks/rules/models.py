@@ -26,10 +26,9 @@ _NAME, _COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"
 
 
 def memory_fits(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: memory budgets and models that are larger than the GPU memory of a pod (R28).
+    """Yield problems: memory budgets and models that need more GPU memory than the pod gets (R28).
 
-    If a pod needs more memory than its GPU has, it does not run. If slots stand for memory and a pod uses more than its
-    slots, it takes memory from other pods.
+    A memory budget is the GPU memory that a pod may use, from the annotation ``gpu-constructs/vram``.
     """
     yield from _budgets_fit_a_gpu(facts)
     yield from _asks_are_less_than_budgets(facts)
@@ -45,10 +44,10 @@ def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterat
     """Yield a problem if the weights of a model for vLLM are larger than the GPU memory of the container.
 
     Args:
-        ask: Container with its GPU request.
-        model: Name of the model.
+        ask: GPU request of the container.
+        model: Name of the model, such as ``Qwen/Qwen2.5-7B-Instruct``.
         words: Words of the container's command line.
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
     """
     parts = _number(words, "--tensor-parallel-size", "-tp") * _number(words, "--pipeline-parallel-size", "-pp")
     memory = _memory(ask, facts, min(_number(words, "--gpu-memory-utilization"), 1))
@@ -70,7 +69,10 @@ def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterat
 
 
 def _of_ollama(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding for each Ollama model whose weights are larger than the GPU memory of the server."""
+    """Yield a finding for each model whose weights are larger than the GPU memory of its Ollama server.
+
+    The names of the models are in the arguments of the Job that pulls the models for this server.
+    """
     servers = {_server(pod): pod.lasting()[0] for pod in facts.gpu_pods if pod.lasting()}
     for pod in facts.pods:
         ask = servers.get(_server(pod)) if _label(pod, _COMPONENT) == _PULL else None
@@ -90,9 +92,9 @@ def _of_ollama(facts: Facts) -> Iterator[Finding]:
 
 
 def _server(pod: Pod) -> tuple[str, str]:
-    """Return the namespace and the name label of a pod.
+    """Return the namespace of a pod, and its label ``app.kubernetes.io/name``.
 
-    Pods of a server and of the Job that pulls its models have equal pairs.
+    The pods of an Ollama server and of the Job that pulls its models have the same namespace and label.
     """
     return namespace_of(pod.manifest), str(_label(pod, _NAME))
 
@@ -118,13 +120,13 @@ def _model_of_vllm(container: Manifest, words: Sequence[str]) -> str | None:
 
 
 def _memory(ask: Ask, facts: Facts, share: float = 1) -> float | None:
-    """Return how much memory of one GPU a server can use, in GB. Return None if it is not known.
+    """Return how much memory of one GPU a server can use, in GB. Return None if the memory is not known.
 
-    If the pod can get GPUs of several sizes, the largest one counts.
+    If the pod can get GPUs of several sizes, the result is for the largest GPU.
 
     Args:
         ask: Request of the container for GPUs.
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
         share: Share of the GPU memory that the server uses; 1 by default.
     """
     boards = _boards(ask.pod, facts)
@@ -142,6 +144,7 @@ def _memory(ask: Ask, facts: Facts, share: float = 1) -> float | None:
 def _boards(pod: Pod, facts: Facts) -> list[int] | None:
     """Return the memory of each board that a pod can get, in MiB.
 
+    These are the boards that the pod selects by ``nvidia.com/gpu.product``, or otherwise all boards of the inventory.
     Return None if the memory of one of these boards is not known.
     """
     selected = [values for label, values in node_values_required(pod.spec) if label == PRODUCT]
@@ -157,7 +160,7 @@ def _boards(pod: Pod, facts: Facts) -> list[int] | None:
 
 
 def _vram(product: str) -> int | None:
-    """Return the memory of the board with a product name, in MiB.
+    """Return the memory of the board with a product name, such as ``NVIDIA-L4-SHARED``, in MiB.
 
     Return None if the library does not know the board.
     """
@@ -179,7 +182,8 @@ def _flag(words: Sequence[str], *names: str) -> str | None:
 
     Args:
         words: Words of the command line.
-        names: Names of the flag, which all mean the same. The first word that matches one of them counts.
+        names: Alternative names of the flag, such as ``--quantization`` and ``-q``. The result is the value of the
+            first word that is one of these names.
     """
     for place, word in enumerate(words):
         name, is_joined, value = word.partition("=")
@@ -189,7 +193,12 @@ def _flag(words: Sequence[str], *names: str) -> str | None:
 
 
 def _number(words: Sequence[str], *names: str) -> float:
-    """Return the number after one of the given flags in the words of a command line. Return 1 if no flag occurs."""
+    """Return the value of a numeric command-line flag. Return 1 if the flag does not occur or has no number.
+
+    Args:
+        words: Words of the command line.
+        names: Alternative names of the flag, such as ``--tensor-parallel-size`` and ``-tp``.
+    """
     try:
         return float(_flag(words, *names) or 1)
     except ValueError:
@@ -202,7 +211,10 @@ def _label(pod: Pod, key: str) -> object:
 
 
 def _budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
-    """Yield a problem for each memory budget that is invalid or that exceeds the memory of every GPU."""
+    """Yield a problem for each memory budget that is invalid or that exceeds the memory of every GPU.
+
+    The annotation ``gpu-constructs/vram`` contains the memory budget of a pod.
+    """
     reported: set[tuple[int, str]] = set()
     for pod in facts.gpu_pods:
         budget, typical = _annotation(pod, VRAM), _annotation(pod, VRAM_TYPICAL)
@@ -232,7 +244,10 @@ def _budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
 
 
 def _annotation(pod: Pod, annotation: str) -> object:
-    """Return the value of an annotation of an object, or of its pod template if the object does not have it."""
+    """Return the value of an annotation of a workload, or otherwise of its pod template.
+
+    Return None if neither has the annotation.
+    """
     return annotations_of(pod.manifest).get(annotation, (pod.metadata.get("annotations") or {}).get(annotation))
 
 
@@ -256,7 +271,7 @@ def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> It
 
 
 def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
-    """Yield a problem for each pod that requests slots for less GPU memory than its memory budget."""
+    """Yield a problem for each pod whose slots stand for less GPU memory than its memory budget."""
     counted_pods = [(pod, resource, count) for pod in facts.gpu_pods for resource, count in pod.counts().items()]
     for pod, resource, count in counted_pods:
         shared = facts.sharing_of(resource)
@@ -269,8 +284,9 @@ def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
         if budget is None and count == 1:
             yield Finding(
                 pod.index,
-                f"requests {counted}, but has no memory budget. Annotate the object with {VRAM}, and request one slot "
-                "for each unit of the budget. GpuRequest(vram=...) does both if its GpuProfile has sharing=",
+                f"requests {counted}, but has no memory budget. Annotate the object with {VRAM}, and request as many "
+                "slots as this memory needs. GpuRequest(vram=...) sets both if the GpuProfile of the workload has "
+                "sharing=",
                 providers=(provider,),
                 is_warning=True,
             )
@@ -278,6 +294,7 @@ def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 pod.index,
                 f"has a budget of {budget} of GPU memory ({VRAM}), but requests {counted}. Request "
-                f"{slots_for(wanted, sharing)}. GpuRequest(vram=...) does this if its GpuProfile has this sharing",
+                f"{slots_for(wanted, sharing)}. GpuRequest(vram=...) computes this number if the GpuProfile has "
+                "this sharing",
                 providers=(provider,),
             )

@@ -16,7 +16,7 @@ from gpu_constructs.kube import labels, pod_specs
 from gpu_constructs.kube.placement import GPU_PRESENT
 
 PRODUCT = "nvidia.com/gpu.product"
-"""Node label that GPU Feature Discovery sets to the product name of the boards."""
+"""Node label that GPU Feature Discovery sets to the product name of the boards, such as ``NVIDIA-L4``."""
 
 _SHARED = "-SHARED"
 _OLD_ROLE = "node-role.kubernetes.io/gpu"
@@ -56,7 +56,7 @@ def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
 
 
 def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pods that select the label ``node-role.kubernetes.io/gpu``, which no program sets (R11)."""
+    """Yield problems: pods that select the node label ``node-role.kubernetes.io/gpu``, which no software sets (R11)."""
     if facts.publishes(_OLD_ROLE) or _OLD_ROLE in facts.stated_node_labels:
         return
     for pod in facts.pods:
@@ -80,9 +80,9 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
 
 
 def rules_of_features_have_a_reader(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: NodeFeatureRules and NodeFeatures without a Node Feature Discovery that reads them (R32).
+    """Yield problems: NodeFeatureRules and NodeFeatures in an app without Node Feature Discovery (R32).
 
-    The app can create Node Feature Discovery or declare it.
+    Only Node Feature Discovery reads these objects. The app can install it, or declare that the cluster has it.
     """
     # The values of a parent chart have the names of its charts as keys.
     charts = {name for one in facts.releases for name in (one.release.chart, *one.release.values)}
@@ -102,9 +102,9 @@ def rules_of_features_have_a_reader(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_of_gpus(label: str) -> bool:
-    """Check whether a node label is one that a discovery program or the GPU Operator sets.
+    """Check whether Node Feature Discovery, GPU Feature Discovery or the GPU Operator defines a node label.
 
-    Labels that only users set, such as ``nvidia.com/gpu``, do not count.
+    The prefix ``nvidia.com/`` is not enough: for ``nvidia.com/gpu``, the result is False.
     """
     of_nvidia = (*OF_GFD, GPU_PRESENT, *(f"{start}*" for start in _SET_BY_HAND))
     return label.startswith(nfd_labels.DOMAIN) or is_among(label, of_nvidia)
@@ -121,22 +121,22 @@ def _is_of_another_device(label: str) -> bool:
 
 
 def _discovery(facts: Facts) -> tuple[int, ...]:
-    """Return the index of the first construct that runs Node Feature Discovery, as a tuple with one number.
+    """Return the index in ``Facts.provided`` of the first construct with ``nfd_labels``, in a tuple of one item.
 
-    The tuple is empty if there is no such construct.
+    Return an empty tuple if there is no such construct.
     """
     return tuple(index for index, offer in enumerate(facts.provided) if offer.nfd_labels is not None)[:1]
 
 
 def _may_be_there(facts: Facts, label: str) -> bool:
-    """Check whether a node may have a label, because the app or a program outside of the app sets it."""
+    """Check whether the app, or software that is not in the app, possibly sets a node label."""
     if facts.publishes(label) or label in facts.stated_node_labels or labels.is_set_by_others(label):
         return True
     return _is_of_another_device(label) and not _discovery(facts)
 
 
 def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
-    """Return the problem that a pod selects a label of feature discovery or the GPU Operator that nothing publishes."""
+    """Return the problem that a pod selects a node label of NVIDIA or Node Feature Discovery that nothing sets."""
     declared = f"declare it with External(app, 'existing', node_labels=[{label!r}])"
     if label.startswith(_SET_BY_HAND):
         return Finding(
@@ -190,11 +190,18 @@ def gpu_pods_tolerate_the_taints_of_gpu_nodes(facts: Facts) -> Iterator[Finding]
 
 
 _Node = tuple[int | str, GpuNodes]
-"""A node: the index of the construct that configures it, or its name in the inventory; its labels and taints."""
+"""A node, as a pair. The first member is its name in the inventory, or an index in ``Facts.provided``.
+
+The index is that of the construct that configures the node, such as ``TalosGpuNode``. The second member contains the
+labels and taints of the node.
+"""
 
 
 def _tainted_nodes(facts: Facts) -> list[_Node]:
-    """Return the nodes of the app's node configurations and of the inventory, each with its labels and taints."""
+    """Return the nodes that constructs of the app configure. If there are none, return the nodes of the inventory.
+
+    The function ignores the inventory if the labels of any of its nodes come from a running cluster.
+    """
     configured: list[_Node] = [*facts.gpu_nodes]
     if configured or facts.inventory is None or any(node.is_observed for node in facts.inventory.nodes):
         return configured
@@ -205,9 +212,13 @@ def _tainted_nodes(facts: Facts) -> list[_Node]:
 
 
 def _selected(nodes: Sequence[_Node], spec: Manifest) -> tuple[list[_Node], bool]:
-    """Return the declared nodes that a pod can select, and whether it can run only on declared nodes.
+    """Return the declared nodes that a pod can select, and whether the pod can run only on declared nodes.
 
     The list is empty if the pod selects a label that no declared node has.
+
+    Args:
+        nodes: Declared nodes: those of node configurations in the app, or of the inventory.
+        spec: Spec of the pod.
     """
     wanted = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if not _is_of_gpu_nodes(k)}
     given = {key for _, gpu_nodes in nodes for key in gpu_nodes.labels}
@@ -228,18 +239,20 @@ def _repelled(
     is_for_each: bool,
     is_certain: bool = True,
 ) -> Iterator[Finding]:
-    """Yield a problem if pods do not tolerate the taints of nodes.
+    """Yield a problem if nodes have taints that pods do not tolerate.
 
     For the pods of a DaemonSet (``is_for_each``), one node with such a taint is a problem. For other pods, there is a
-    problem only if all nodes have such a taint.
+    problem only if every node has such a taint.
 
     Args:
         nodes: Nodes on which the pods should run.
         tolerations: Tolerations of the pods.
-        subject: Index of the object of the pods; None if a construct is the subject.
-        providers: Indices of the constructs that the message mentions first; none by default.
+        subject: Index in ``Facts.objects`` of the object that creates the pods. None if this object is not in the app,
+            for example because the GPU Operator creates it later.
+        providers: Index in ``Facts.provided`` of the construct that installs the GPU Operator. Empty if ``subject`` has
+            a value.
         is_for_each: Whether a DaemonSet creates the pods.
-        is_certain: Whether the pods can run on no other nodes; True by default.
+        is_certain: Whether the pods can run only on ``nodes``; True by default. If False, the problem is a warning.
     """
     repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
     from_all = {node for node, _ in repelling} == {node for node, _ in nodes}
@@ -259,7 +272,7 @@ def _repelled(
 
 
 def _is_for_gpu_nodes(pod: Pod) -> bool:
-    """Check whether a pod requests GPUs of NVIDIA or selects a label that only nodes with them have."""
+    """Check whether a pod requests NVIDIA GPUs, or selects a label that only nodes with NVIDIA GPUs have."""
     required = (label for alternatives in pod_specs.node_labels_required(pod.spec) for label in alternatives)
     return bool(pod.asks) or any(map(_is_of_gpu_nodes, required))
 
@@ -282,7 +295,7 @@ def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
 
 
 def _of_nobody(pod: Pod, label: str, facts: Facts) -> Finding:
-    """Return the warning that a pod selects a node label that the app neither sets nor declares as existing."""
+    """Return the warning that a pod selects a node label that the app neither sets nor declares."""
     near = did_you_mean(label, sorted({*facts.node_labels, *facts.stated_node_labels}))
     return Finding(
         pod.index,
@@ -293,10 +306,10 @@ def _of_nobody(pod: Pod, label: str, facts: Facts) -> Finding:
 
 
 def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> Iterator[Finding]:
-    """Yield a problem for each pod that selects a label with a value that no declared node has.
+    """Yield a problem for each pod that selects a node label with values that no declared node has.
 
     Args:
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
         for_gpu_nodes: Pods that request GPUs or select labels of GPU nodes.
     """
     for pod in for_gpu_nodes:
@@ -317,14 +330,14 @@ def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> It
 
 
 def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Finding]:
-    """Yield a problem if a pod selects nodes by names of boards, and none of these names can match a node.
+    """Yield a problem if a pod selects only boards that do not exist.
 
-    No name can match if the library does not know the names, or if no node of the inventory has such boards.
+    Boards do not exist if the library does not recognize their product names, or if no node of the inventory has them.
 
     Args:
         pod: Pod that selects nodes by the label ``nvidia.com/gpu.product``.
         values: Values of the label that the pod accepts.
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
     """
     products = list(dict.fromkeys(value.removesuffix("-SHARED").partition("-MIG-")[0] for value in values))
     if not any(map(_may_be_a_product, products)):
@@ -343,7 +356,7 @@ def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Find
     if models and None not in models and not {*boards} & {*products}:
         yield Finding(
             pod.index,
-            f"selects nodes by {PRODUCT} {_listed(products)}, which no node of the inventory has. It has "
+            f"selects nodes by {PRODUCT} {_listed(products)}, which no node of the inventory has. Its nodes have "
             f"{_listed(boards)}. Select one of them, or add the node to the inventory",
             is_warning=not pod.asks,
         )

@@ -25,9 +25,10 @@ def _replicas(manifest: Manifest) -> int:
 
 
 def _lasting_demand(facts: Facts) -> Mapping[str, int]:
-    """Return the number of GPUs that all long-running pods request together, by GPU resource.
+    """Return the number of GPUs that all long-running pods of the app request together, by GPU resource.
 
-    Long-running pods run until someone deletes them. The result is empty if the app has no inventory.
+    Long-running pods, such as those of a Deployment, run until someone deletes them. The result is empty if the app has
+    no inventory.
     """
     sums: Counter[str] = Counter()
     for pod in facts.gpu_pods if facts.inventory is not None else ():
@@ -37,7 +38,11 @@ def _lasting_demand(facts: Facts) -> Mapping[str, int]:
 
 
 def _lasting_pods(facts: Facts, pod: Pod) -> int:
-    """Return the number of pods that an object creates and that run until someone deletes them."""
+    """Return the number of long-running pods that an object creates.
+
+    The function counts the replicas of a Deployment, ReplicaSet or StatefulSet, and one pod for a Pod or a Notebook.
+    The result is 0 for other kinds, even for a DaemonSet.
+    """
     kind = facts.kinds[pod.index]
     if kind in _COPIED:
         return _replicas(pod.manifest)
@@ -47,7 +52,7 @@ def _lasting_pods(facts: Facts, pod: Pod) -> int:
 def _surge_before_any_goes(deployment: Manifest) -> int | None:
     """Return the number of new pods that an update of a Deployment starts before it deletes an old pod.
 
-    Return None if the update can delete an old pod first.
+    Return None if the update can delete an old pod first, or if the Deployment has no pods.
     """
     strategy = at(deployment, "spec.strategy")
     replicas = _replicas(deployment)
@@ -59,7 +64,7 @@ def _surge_before_any_goes(deployment: Manifest) -> int | None:
 
 
 def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: updates that never finish because no GPU is free for the new pod (R16).
+    """Yield problems: updates of Deployments that never finish because no GPU is free for the new pod (R16).
 
     The new pod waits for the GPU of the old pod, and Kubernetes deletes the old pod only once the new pod runs.
     """
@@ -89,10 +94,11 @@ def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
 
 
 def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
-    """Return the pods that request GPUs, in groups that make the search for pods of a PodDisruptionBudget fast.
+    """Return the pods that request GPUs, in groups by namespace and by label.
 
-    The key of a group is a namespace, or a namespace with a label. For example, ``("ai",)`` contains all pods in the
-    namespace ``ai``, and ``("ai", "app", "chat")`` those with the label ``app=chat``.
+    The key of a group is a namespace, or a namespace with a label. For example, the group ``("ai",)`` contains all pods
+    in the namespace ``ai``, and the group ``("ai", "app", "chat")`` contains those with the label ``app=chat``. The
+    groups make the search for the pods of a PodDisruptionBudget fast.
     """
     pods: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
     for pod in facts.gpu_pods:
@@ -102,9 +108,9 @@ def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
 
 
 def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: PodDisruptionBudgets that allow no eviction (R17).
+    """Yield problems: PodDisruptionBudgets that allow no eviction of GPU pods (R17).
 
-    A drain of a node never ends if a pod of such a budget runs there.
+    A drain of a node never ends if such a PodDisruptionBudget selects a pod on this node.
     """
     pods = _pods_by_label(facts)
     for index, budget in facts.of_kind(("policy", "PodDisruptionBudget")):
@@ -122,18 +128,21 @@ def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
                 yield Finding(
                     index,
                     f"allows no eviction of pods of {{0}} ({says} of {replicas}), so a drain of the node never ends. "
-                    "Write maxUnavailable 1, or remove the budget if there is only one pod",
+                    "Write maxUnavailable 1, or remove the PodDisruptionBudget if there is only one pod",
                     (pod.index,),
                 )
 
 
 def _texts(labels: Mapping[str, object] | None) -> list[tuple[str, str]]:
-    """Return those labels that have text values, as pairs of a key and a value."""
+    """Return the labels whose values are texts, as pairs of a key and a value."""
     return [(key, value) for key, value in (labels or {}).items() if isinstance(value, str)]
 
 
 def memory_is_limited(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: GPU containers without a memory limit, which can exhaust the memory of the node (R19)."""
+    """Yield problems: GPU containers without a memory limit, or whose volumes in memory use the whole limit (R19).
+
+    A container without a memory limit can exhaust the memory of the node.
+    """
     limited = {
         namespace
         for namespace, limits in facts.limit_ranges.items()
@@ -160,7 +169,7 @@ def memory_is_limited(facts: Facts) -> Iterator[Finding]:
 
 
 def _memory_volumes(spec: Manifest, container: Manifest) -> Decimal:
-    """Return the sum of the size limits of the volumes in memory that a container mounts."""
+    """Return the sum of the size limits of the ``emptyDir`` volumes in memory that a container mounts, in bytes."""
     mounted = {str(mount.get("name")) for mount in container.get("volumeMounts") or ()}
     sizes = [
         quantity((volume.get("emptyDir") or {}).get("sizeLimit")) or Decimal(0)
@@ -190,9 +199,10 @@ def models_have_time_to_load(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_pods_come_back(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pods on shared GPUs that have no controller (R24).
+    """Yield problems: objects of the kind Pod with ``restartPolicy: Always`` that use shared GPUs (R24).
 
-    If the kubelet rejects a slot, the pod fails, and only a controller creates a new one.
+    If the kubelet cannot allocate a slot, it rejects the pod. Only a controller, such as a Deployment, then creates a
+    new pod.
     """
     for pod in facts.gpu_pods:
         if facts.kinds[pod.index] != ("", "Pod") or pod.spec.get("restartPolicy", "Always") != "Always":
@@ -208,9 +218,9 @@ def refused_pods_come_back(facts: Facts) -> Iterator[Finding]:
 
 
 def images_are_pinned(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: images without a fixed tag (R26).
+    """Yield problems: images of GPU containers without a fixed tag (R26).
 
-    If such an image gets a newer CUDA release, the driver of the node can be too old for it.
+    Such an image can change to a newer CUDA release, which the NVIDIA driver of the node does not support.
     """
     for pod, container in facts.gpu_containers:
         image = str(container.get("image") or "")
@@ -224,7 +234,7 @@ def images_are_pinned(facts: Facts) -> Iterator[Finding]:
 
 
 def runs_do_not_overlap(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: CronJobs with overlapping runs, each of which needs its own GPU (R29)."""
+    """Yield problems: CronJobs for GPU pods whose runs can overlap, so that each run needs its own GPU (R29)."""
     for pod in facts.gpu_pods:
         if facts.kinds[pod.index] != ("batch", "CronJob"):
             continue

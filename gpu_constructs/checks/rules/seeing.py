@@ -66,9 +66,9 @@ def allocated_gpus_are_not_overridden(facts: Facts) -> Iterator[Finding]:
 
 
 def other_containers_see_no_gpu(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: containers of GPU pods that request no GPU but have access to all GPUs of the node (R06).
+    """Yield problems: containers without a GPU request that can have access to all GPUs of the node (R06).
 
-    CUDA images set ``NVIDIA_VISIBLE_DEVICES=all``, and the NVIDIA runtime reads this variable.
+    The function checks only GPU pods. CUDA images set ``NVIDIA_VISIBLE_DEVICES=all``, which the NVIDIA runtime reads.
     """
     for pod in facts.gpu_pods:
         runtime = pod.spec.get("runtimeClassName")
@@ -115,7 +115,10 @@ def memory_shared_with_mps_is_not_hidden(facts: Facts) -> Iterator[Finding]:
 
 
 def users_of_mps_are_one(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: pods that share a GPU by MPS but run as different users (R15). MPS serves one user at a time."""
+    """Yield problems: pods that share a GPU by MPS but run as different users (R15).
+
+    An MPS server serves only one user ID at a time, so the pods wait for each other.
+    """
     first: dict[str, tuple[Pod, int]] = {}
     reported: set[int] = set()
     for ask in facts.asks:
@@ -135,10 +138,7 @@ def users_of_mps_are_one(facts: Facts) -> Iterator[Finding]:
 
 
 def _user(pod: Pod, container: Manifest) -> int | None:
-    """Return the ID of the user that a container runs as.
-
-    Return None if neither the container nor the pod sets it.
-    """
+    """Return the user ID (``runAsUser``) of a container; None if neither the container nor the pod sets it."""
     for holder in (container, pod.spec):
         user = (holder.get("securityContext") or {}).get("runAsUser")
         if isinstance(user, int):
@@ -147,9 +147,9 @@ def _user(pod: Pod, container: Manifest) -> int | None:
 
 
 def users_of_the_node_are_the_pods(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: GPU pods with a user namespace (R21).
+    """Yield problems: GPU pods with a user namespace, that is ``hostUsers: false`` (R21).
 
-    If the nodes do not use CDI, the NVIDIA runtime cannot mount the driver into such a pod.
+    If the nodes do not use CDI, the NVIDIA runtime cannot mount the NVIDIA driver into such a pod.
     """
     for pod in facts.gpu_pods:
         if pod.spec.get("hostUsers") is False and facts.gpu_runtime != "cdi":
@@ -183,7 +183,11 @@ def _counts_memory(facts: Facts, resource: str) -> bool:
 
 
 def credentials_stay_in_secrets(facts: Facts) -> Iterator[Finding]:
-    """Yield problems: credentials in plain text, which become visible in Git with the manifests (R31)."""
+    """Yield problems: credentials in plain text in containers (R31).
+
+    For example, a value of an environment variable is an access token. Anyone who can read the manifests in Git can
+    then read the credential.
+    """
     for pod in facts.pods:
         for container in pod_specs.containers(pod.spec):
             for field, found in credentials.in_container(container):

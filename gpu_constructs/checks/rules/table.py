@@ -1,4 +1,4 @@
-"""The table of all rules for GPU workloads, and the function that runs them except those that the user ignores."""
+"""The table of all rules for GPU workloads, and the function that runs the rules that the user does not ignore."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Rule(NamedTuple):
     """A rule for GPU workloads.
 
     Attributes:
-        code: Code of the rule, such as ``R01``, which never changes. Annotations and the documentation use it.
-        severity: Severity of a violation: ``warning`` if the app can still be correct, otherwise ``error``. A rule with
-            ``error`` reports a warning if it cannot be certain about a violation.
-        title: Statement that is true if the app follows the rule, for lists of rules.
-        check: Function that yields a finding, which is a problem with its message, for each violation.
+        code: Code of the rule, such as ``R01``, which never changes. Annotations and the documentation use this code.
+        severity: Severity of a certain violation: ``warning`` if the app can still be correct, otherwise ``error``. An
+            uncertain violation is always a warning.
+        title: Statement of the rule, such as ``A request of GPUs has a limit``.
+        check: Function that yields a finding (a problem with its message) for each violation of the rule.
     """
 
     code: str
@@ -95,12 +95,12 @@ DEFAULT_SETTINGS = RuleSettings()
 
 
 def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]:
-    """Return the violations of all rules in an app, without those of rules that the user ignores.
+    """Return a finding for each violation of a rule, and for each annotation that names an unknown rule.
 
-    The user ignores a rule for the whole app, or for one object by an annotation.
+    The user can ignore a rule for the whole app (``ignore``), or for one object by an annotation.
 
     Args:
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
         ignore: Codes of the rules to ignore in the whole app; none by default.
     """
     left_out, findings = _left_out(facts)
@@ -114,12 +114,13 @@ def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]
 
 
 def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
-    """Return two results: the rules that annotations switch off, and problems with these annotations.
+    """Return two results: the rules that annotations of objects ignore, and problems with these annotations.
 
-    The first is a dict from the index of an object to the codes of the rules. The second lists invalid annotations.
+    The first result is a dict from the index of an object in ``Facts.objects`` to the codes of the ignored rules. The
+    second result contains a finding for each annotation with an unknown code.
 
     Args:
-        facts: Facts about the app.
+        facts: Facts that the library derives from the objects of the app.
     """
     named: dict[int, list[str]] = {}
     wrong: list[Finding] = []
@@ -138,7 +139,7 @@ def require_codes(field: str, codes: Iterable[str]) -> None:
     """Raise an error unless all texts are codes of rules, such as ``R01``.
 
     Raises:
-        GpuConstructsError: A text is not a code. The message suggests a similar one.
+        GpuConstructsError: A text is not a code. The message suggests a similar code.
     """
     for code in codes:
         if code not in CODES:

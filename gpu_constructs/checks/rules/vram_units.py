@@ -16,9 +16,9 @@ _MEBIBYTE = 1024 * 1024
 
 
 def units_of(facts: Facts, resource: str) -> set[str | None]:
-    """Return the amounts of GPU memory for which a slot of a resource stands on the nodes, such as ``1Gi``.
+    """Return the amounts of GPU memory, such as ``1Gi``, that a slot of a resource represents on the nodes.
 
-    The result contains None if some slots do not stand for an amount of GPU memory.
+    The result contains None if some slots do not stand for an amount of GPU memory, for example with time-slicing.
     """
     return {sharing.vram_unit for offer in facts.provided for sharing in _sharings(offer, resource)}
 
@@ -38,18 +38,23 @@ def _sharings(offer: Provided, resource: str) -> list[Sharing]:
 
 
 def slots_for(vram: Decimal, sharing: Sharing) -> int:
-    """Return the number of slots that a pod needs for an amount of GPU memory. The GPU can have fewer slots."""
+    """Return the number of slots that a pod needs for an amount of GPU memory. A GPU can have fewer slots than this.
+
+    Args:
+        vram: GPU memory, in bytes.
+        sharing: Sharing settings, which state the GPU memory for which a slot stands.
+    """
     return ceil(vram / ((sharing.vram_unit_mib or 1) * _MEBIBYTE))
 
 
 def miscounted(node: GpuNode, sharing: Sharing) -> str | None:
-    """Return the reason why slots cannot represent the GPU memory of a node.
+    """Return the reason why slots cannot stand for the GPU memory of a node.
 
-    Return None if they can, or if the sharing does not use slots for memory.
+    Return None if they can, or if the sharing settings do not use slots for memory.
 
     Args:
         node: Node or pool of equal nodes.
-        sharing: Sharing of the GPUs of the node.
+        sharing: Sharing settings of the GPUs of the node.
     """
     unit = sharing.vram_unit_mib
     if unit is None:
@@ -63,10 +68,10 @@ def miscounted(node: GpuNode, sharing: Sharing) -> str | None:
 
 
 def miscounted_nodes(facts: Facts) -> Iterator[tuple[int, str, bool]]:
-    """Yield a tuple for each node of the inventory on which slots cannot stand for GPU memory.
+    """Yield a triple for each device plugin and each node on which its slots cannot stand for GPU memory.
 
-    Its members are the index of the construct that runs the device plugin, the reason, and whether the device plugin of
-    another construct can run on the node instead.
+    The triple contains the index in ``Facts.provided`` of the construct that runs the device plugin, the reason, and a
+    bool. The bool is True if the app has another device plugin.
     """
     if facts.inventory is None:
         return
@@ -84,7 +89,11 @@ def miscounted_nodes(facts: Facts) -> Iterator[tuple[int, str, bool]]:
 def _sharing_by(offer: Provided, node: GpuNode) -> Sharing | None:
     """Return the sharing settings that the device plugin of a construct applies on a node.
 
-    Return None if it applies no settings there.
+    Return None if no configuration of the device plugin applies to the node.
+
+    Args:
+        offer: Declaration of the construct about its effects on the cluster.
+        node: Node or pool of equal nodes.
     """
     if not offer.gpu_offers:
         return offer.gpu_resources.get(GPU) or offer.gpu_resources.get(f"{GPU}.shared")

@@ -1,4 +1,4 @@
-"""The command ``compare``: what a Helm chart rendered against what this library makes of the same values."""
+"""The command ``compare``: compares the objects of a Helm chart with those of this library for the same values."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Compare the rendered objects of a chart with those of this library for the same values.
+    """Compare the objects that a Helm chart rendered with the objects of this library for the same values.
 
-    Print the report. Return ``FOUND`` if the documentation does not explain a difference.
+    Print the report, and return the exit status. Without ``--fail-on``, the status is ``FOUND`` if a difference has no
+    explanation in the documentation.
     """
     rendered = documents.read([args.rendered])
     args.release_name = args.release_name or _most_common(_instances(rendered.manifests))
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> Exit:
     migration = migrate.migration_of(args, is_strict=False)
     if migration.chart not in ANCHORS:
         raise CommandError(
-            f"the chart must be one of {', '.join(ANCHORS)}, got {migration.chart}. Read its diff instead"
+            f"the Helm chart must be one of {', '.join(ANCHORS)}, got {migration.chart}. Use gpu-constructs diff"
         )
     text, notes = migrate.program(migration)
     found = list(_differences(migration.chart, rendered.objects, emitted(text)))
@@ -71,10 +72,11 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _explained_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings, sorted by file, line and object.
+    """Yield the findings sorted by file, line and object, without repeated explanations.
 
-    If several findings have the same code, only the first keeps its explanation and link. An object has one finding for
-    each code, which states the number of its other fields.
+    The code of a finding, such as ``D12``, identifies its explanation. Findings with the same object and code become
+    one finding, which states how many more fields differ. Only the first finding with a code keeps the text and the
+    link of the explanation.
     """
     ordered = sorted(findings, key=lambda one: (one.file, one.line, one.object))
     counts = Counter((one.object, one.code) for one in ordered)
@@ -93,23 +95,26 @@ def _explained_once(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _instances(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-    """Yield the name of the Helm release in the labels of each object."""
+    """Yield the Helm release of each object: the label ``app.kubernetes.io/instance``, or None without this label."""
     for manifest in manifests:
         labels = manifest["metadata"].get("labels")
         yield labels.get("app.kubernetes.io/instance") if isinstance(labels, Mapping) else None
 
 
 def _most_common(values: Iterable[Any]) -> str | None:
-    """Return the text that occurs most often; None if there is none."""
+    """Return the text that occurs most often among the values; None if no value is a text."""
     counts = Counter(value for value in values if isinstance(value, str))
     return counts.most_common(1)[0][0] if counts else None
 
 
 def emitted(text: str) -> list[documents.Document]:
-    """Return the objects that a program writes. The program runs in a process of its own, in an empty folder.
+    """Run a Python app in a separate process, in an empty folder. Return the Kubernetes objects that the app writes.
+
+    Args:
+        text: Source text of the app.
 
     Raises:
-        CommandError: The program fails. The message contains its error.
+        CommandError: The app fails. The message contains the error output of the app.
     """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "app.py").write_text(text, encoding="utf-8")
@@ -132,14 +137,14 @@ def emitted(text: str) -> list[documents.Document]:
 def _differences(
     chart: str, theirs: Sequence[documents.Document], ours: Sequence[documents.Document]
 ) -> Iterator[Finding]:
-    """Yield the differences between the objects of a chart and those of this library, as findings.
+    """Yield the differences between the objects of a Helm chart and those of this library, as findings.
 
     A difference that the documentation explains is a note. Any other difference is a warning.
 
     Args:
-        chart: Name of the chart.
-        theirs: Objects of the chart.
-        ours: Objects of this library.
+        chart: Name of the Helm chart.
+        theirs: Objects that the Helm chart rendered.
+        ours: Objects that this library emits for the same values.
     """
     deviations = deviations_of(chart)
     sides = [_by_role(chart, side) for side in (theirs, ours)]
@@ -166,9 +171,11 @@ def _differences(
 
 
 class _Roles(Names):
-    """The text for each object of one version (the chart or this library), with which fields refer to the object.
+    """The roles of a group of objects, and the data keys of the ConfigMaps among these objects.
 
-    The text is the role of the object: its function in the chart, such as ``plugin``.
+    The group contains either the objects of the Helm chart, or the objects of this library. A role is the function of
+    an object in the Helm chart, such as ``plugin``. In fields that refer to an object, the role replaces the name of
+    the object, because names differ between the groups.
     """
 
     def __init__(self, objects: Mapping[tuple[str, str], documents.Document]) -> None:
@@ -180,26 +187,26 @@ class _Roles(Names):
         }
 
     def refer(self, kind: str, name: str) -> str:
-        """Return the role of an object, such as ``plugin``. Return its name if this version has no such object."""
+        """Return the function of an object, such as ``plugin``. For other objects, return the given name."""
         return self._roles.get((kind, name), name)
 
     def files(self, config_map: str) -> Sequence[str]:
-        """Return the keys of a ConfigMap."""
+        """Return the data keys of a ConfigMap; an empty sequence if the group does not contain the ConfigMap."""
         return self._files.get(config_map, ())
 
 
 def _moved(
     chart: str, deviations: Sequence[Deviation], role: str, path: Sequence[str]
 ) -> tuple[Deviation, bool] | None:
-    """Return the deviation for a setting that this library moves from an environment variable to a configuration file.
+    """Return the deviation for an environment variable that this library replaces by a configuration file, and False.
 
-    The result is a pair: the deviation, and whether it always explains the difference. The second member is False here,
-    because the command does not compare the configuration file. Return None for other fields.
+    False means that the explanation is uncertain, because the command does not compare the configuration file. Return
+    None for any other field.
 
     Args:
-        chart: Name of the chart.
-        deviations: Intended differences from the chart.
-        role: Function of the object in the chart, such as ``plugin``.
+        chart: Name of the Helm chart.
+        deviations: Intended differences between the Helm chart and this library.
+        role: Function of the object in the Helm chart, such as ``plugin``.
         path: Path of the field that differs.
     """
     for moved in table(__package__, "roles.yaml")["settings"].get(chart, ()):
@@ -209,9 +216,9 @@ def _moved(
 
 
 def _plain(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without its API version, and with the YAML files of a ConfigMap as mappings.
+    """Return an object without its API version. For a ConfigMap, parse the YAML texts in its data.
 
-    The names of these files are in brackets, as in the patterns of deviations.
+    In the result, brackets enclose the data keys of a ConfigMap: ``[config.yaml]``. ``Rule.patterns`` needs this form.
     """
     made = {key: value for key, value in manifest.items() if key != "apiVersion"}
     if manifest["kind"] == "ConfigMap" and isinstance(manifest.get("data"), Mapping):
@@ -229,10 +236,10 @@ def _parsed(text: Any) -> Any:
 
 
 def _by_role(chart: str, objects: Sequence[documents.Document]) -> dict[tuple[str, str], documents.Document]:
-    """Return the objects by role and kind. A role is the function of an object in the chart, such as ``plugin``.
+    """Return the objects by role and kind.
 
-    An object without a role has its name in place of the role. If several objects have the same role and kind, only the
-    first has the role, and the others have their names.
+    A role is the function of an object in the Helm chart, such as ``plugin``. The name of the object replaces a
+    missing role. The name also replaces the role if an earlier object has the same role and kind.
     """
     roles: Mapping[str, str] = table(__package__, "roles.yaml")["roles"].get(chart, {})
     found: dict[tuple[str, str], documents.Document] = {}

@@ -18,19 +18,20 @@ ANCHORS: Mapping[str, str] = {
     "dcgm-exporter": "what-is-different-in-the-exporter",
     "nvidia-gpu-exporter": "what-is-different-in-nvidia-gpu-exporter",
 }
-"""Sections of the documentation that list the deviations, by chart."""
+"""Sections of the documentation that list the deviations, by name of the Helm chart."""
 
 
 class Rule(NamedTuple):
-    """The differing fields that a deviation (an intended difference from the chart) explains.
+    """The differing fields that a deviation (an intended difference from the Helm chart) explains.
 
     Attributes:
-        roles: Functions of the objects in the chart, as ``roles.yaml`` names them, such as ``plugin``; ``*`` for all.
+        roles: Functions of the objects in the Helm chart, as ``roles.yaml`` names them, such as ``plugin``; ``*`` for
+            all.
         kinds: Kinds of the objects; ``*`` for all.
-        patterns: Patterns for the path of the field, in the syntax of ``matches``.
-        chart: Value in the chart: for example a literal, ``(given)`` for any value, or ``(any)`` for any value or none.
-            ``ABSENT`` stands for no value. See ``_is_value`` for all forms.
-        ours: Value in this library, in the same form.
+        patterns: Patterns for the path of the field, such as ``pod.containers[*].image``.
+        chart: Value in the objects of the Helm chart: for example a literal, ``(given)`` for any value, or ``(any)``
+            for any value or none. ``ABSENT`` stands for no value. See ``_is_value`` for all forms.
+        ours: Value in the objects of this library, in the same form.
         keys: Names with which the path of the field can end; empty for all names.
         has_conditions: Whether the deviation applies only under conditions that this command does not check.
     """
@@ -47,11 +48,11 @@ class Rule(NamedTuple):
         """Check whether the deviation explains a difference.
 
         Args:
-            role: Function of the object in the chart, such as ``plugin``.
+            role: Function of the object in the Helm chart, such as ``plugin``.
             kind: Kind of the object.
             path: Path of the field that differs.
-            chart: Value of the field in the chart; ``ABSENT`` if the chart does not set it.
-            ours: Value of the field in this library, in the same form.
+            chart: Value of the field in the Helm chart; ``ABSENT`` if the Helm chart does not set the field.
+            ours: Value of the field in this library; ``ABSENT`` if this library does not set the field.
         """
         return (
             (self.roles == ["*"] or role in self.roles)
@@ -65,7 +66,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class Deviation:
-    """An intended difference between a chart and this library.
+    """An intended difference between the objects of a Helm chart and the objects of this library.
 
     Attributes:
         number: Number of the deviation in the documentation, such as ``D12``.
@@ -81,7 +82,7 @@ class Deviation:
 
 
 def deviations_of(chart: str) -> list[Deviation]:
-    """Return the intended differences from a chart; none for a chart that this library does not replace."""
+    """Return the intended differences from a Helm chart; empty if the documentation lists none for the chart."""
     if chart not in ANCHORS:
         return []
     found = table("gpu_constructs.migration", f"deviations/{chart}.yaml")
@@ -113,12 +114,12 @@ def explanation(
     command does not check.
 
     Args:
-        deviations: Intended differences from the chart.
-        role: Function of the object in the chart, such as ``plugin``.
+        deviations: Intended differences between the Helm chart and this library.
+        role: Function of the object in the Helm chart, such as ``plugin``.
         kind: Kind of the object.
         path: Path of the field that differs.
-        chart: Value in the chart; ``ABSENT`` if the chart does not set the field.
-        ours: Value in this library, in the same form.
+        chart: Value in the Helm chart; ``ABSENT`` if the Helm chart does not set the field.
+        ours: Value in this library; ``ABSENT`` if this library does not set the field.
     """
     fits = [(one, rule) for one in deviations for rule in one.rules if rule.fits(role, kind, path, chart, ours)]
     certain = [one for one, rule in fits if not rule.has_conditions]
@@ -128,11 +129,12 @@ def explanation(
 
 
 def _is_value(found: Any, wanted: Any) -> bool:
-    """Check whether a value is the one that a rule for differences states.
+    """Check whether a value of a field fits the value that a rule states.
 
     Args:
         found: Value in the manifests; ``ABSENT`` if there is none.
-        wanted: Value in the rule: literal, a pattern after ``~``, or a word such as ``(any)``.
+        wanted: Value in the rule: a literal, a regular expression after ``~``, ``(given)`` for any value, ``(any)`` for
+            any value or none, or ``ABSENT``. A text that starts with ``=`` or contains ``{`` also fits any value.
     """
     if wanted in ("(any)", "(given)"):
         return wanted == "(any)" or found is not ABSENT

@@ -1,7 +1,7 @@
 """A manifest as flat fields, so that two manifests with the same meaning have the same fields.
 
-The path of a field depends neither on the order of lists nor on names that a chart chooses, such as those of volumes.
-The role of an object replaces its name if the caller knows it.
+The path of a field depends neither on the order of lists nor on names that a Helm chart chooses, such as the names of
+volumes. If the caller knows the role of an object, such as ``plugin``, the role replaces the name of the object.
 """
 
 import json
@@ -19,14 +19,14 @@ Fields = dict[Path, Value]
 
 
 class Names:
-    """Texts that replace the names of other objects in fields. This base class keeps the names."""
+    """Replacements for the names of other objects in the fields of an object. This base class replaces no names."""
 
     def refer(self, kind: str, name: str) -> str:
-        """Return the text that replaces the name of an object in a field, such as its role. Here: the name itself."""
+        """Return the text that replaces the name of another object in a field. This base class returns the name."""
         return name
 
     def files(self, config_map: str) -> Sequence[str]:
-        """Return the keys of a ConfigMap."""
+        """Return the data keys of a ConfigMap. This base class returns an empty sequence."""
         return ()
 
 
@@ -39,10 +39,10 @@ DEFAULTS: tuple[tuple[str, Value], ...] = tuple(_KUBERNETES["defaults"].items())
 """Values that the API server adds, by pattern of the field. A field with such a value equals a missing field."""
 
 _EMPTY_IS_ABSENT = frozenset(_KUBERNETES["empty_is_absent"])
-"""Members of a pod or of its owner for which an empty value means the same as no value."""
+"""Names of fields of pod specs and workloads for which an empty value means the same as no value."""
 
 _FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "properties", "ports"})
-"""Mappings whose keys are names. The path of a field has these keys in brackets."""
+"""Names of fields that are mappings with free keys. A path contains such a key in brackets: ``labels[app]``."""
 
 
 def show(path: Path) -> str:
@@ -55,9 +55,9 @@ _SEGMENT = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 @lru_cache(maxsize=2**17)
 def matches(pattern: str, path: Path) -> bool:
-    """Check whether a path fits a pattern. ``*`` is any member, ``[*]`` any key, and ``[a|b]`` one of two keys.
+    """Check whether a path fits a pattern, in which ``[*]`` stands for any segment in brackets.
 
-    At the end of a pattern, ``**`` stands for any number of segments.
+    ``[a|b]`` is ``[a]`` or ``[b]``, and ``*`` any segment without brackets. A final ``**`` is any number of segments.
     """
     segments = _segments(pattern)
     if segments and segments[-1] == "**":
@@ -84,7 +84,7 @@ def _fits(pattern: str, segment: str) -> bool:
 
 
 def fields_of(manifest: Mapping[str, Any], names: Names = AS_WRITTEN) -> Fields:
-    """Return all fields of a manifest except its name."""
+    """Return the value of each field by path. Omit the name of the object, and values that the API server adds."""
     found: Fields = {}
     for path, value in _manifest(manifest, names):
         while path in found:
@@ -122,7 +122,7 @@ def _manifest(manifest: Mapping[str, Any], names: Names) -> Iterator[tuple[Path,
 
 
 def _network_policy(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a NetworkPolicy without the order of its ports. An empty list of rules equals a missing one.
+    """Return the spec of a NetworkPolicy without empty lists of rules, and with ports as the keys of a dict.
 
     Source: kubernetes/kubernetes@v1.33.0:staging/src/k8s.io/api/networking/v1/types.go, Ingress and Egress.
     """
@@ -169,7 +169,7 @@ for _pattern, _default in DEFAULTS:
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Value]]:
-    """Yield pairs (path and value) for the fields of a value; none for null. A list item has a name or index as key."""
+    """Yield a pair of path and value for each field in a value, at any depth. Omit fields that are null."""
     if value is None:
         return
     if isinstance(value, Mapping):
@@ -238,7 +238,7 @@ def _is_list_of_objects(value: Any) -> bool:
 
 
 def _shared_volumes(spec: Mapping[str, Any], volumes: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the names of the containers that mount each volume, by name of the volume."""
+    """Return a dict from the name of each volume to the names of the containers that mount it."""
     mounted: dict[str, list[str]] = {}
     for kind in ("initContainers", "containers"):
         for container in spec.get(kind) or ():
@@ -292,7 +292,7 @@ def _container(
 
 
 def _pull_policy(image: str) -> str:
-    """Return the pull policy that the API server adds (pkg/apis/core/v1/defaults.go)."""
+    """Return the pull policy that the API server sets for an image (pkg/apis/core/v1/defaults.go)."""
     tag = image.rpartition("/")[2].partition(":")[2]
     return "Always" if "@" not in image and tag in ("", "latest") else "IfNotPresent"
 
@@ -313,7 +313,7 @@ def _source(volume: Mapping[str, Any], path: Path, users: Sequence[str], names: 
 
 
 def _arguments(args: Sequence[Any], path: Path) -> Iterator[tuple[Path, Value]]:
-    """Yield pairs (path and value). A path ends with the flag, or with a position if not every argument is a flag."""
+    """Yield the path and value of each argument. Paths end with indices, or with flags if all arguments are flags."""
     words = [str(word) for word in args]
     if all(word.startswith("-") for word in words):
         flags: dict[str, list[str]] = {}
@@ -342,7 +342,7 @@ def _affinity(affinity: dict[str, Any]) -> Iterator[tuple[Path, Value]]:
 
 
 def term_of(term: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a node selector term with its expressions, and their values, in one order."""
+    """Return a node selector term with sorted expressions and sorted values."""
     return {
         kind: sorted(
             ({**e, **({"values": sorted(e["values"])} if e.get("values") else {})} for e in found), key=canonical
@@ -360,7 +360,7 @@ def node_term(segment: str) -> dict[str, Any]:
 
 
 def toleration_of(toleration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a toleration with the default operator, and without empty members."""
+    """Return a toleration without empty fields. If it has no operator, add the default ``Equal``."""
     words = {key: value for key, value in toleration.items() if value not in (None, "")}
     return {"operator": "Equal", **words}
 
@@ -390,7 +390,7 @@ def _binding(
 
 
 def canonical(value: Any) -> str:
-    """Return a value as JSON text that is the same for equal values."""
+    """Return a value as JSON text with sorted keys, so that equal values have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -25,7 +25,7 @@ _DIST = "dist"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
+    """Add the arguments of the command ``diff`` to its parser."""
     parser.add_argument("paths", nargs="*", metavar="PATH", help="OLD and NEW; with --git or --cluster, one folder")
     other = parser.add_mutually_exclusive_group()
     other.add_argument(
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="TOPIC",
         type=_topics,
-        help=f"exit with 1 only for these consequences, with commas or repeated: {', '.join(_FAIL_ON)} (default: any)",
+        help=f"exit with 1 only for these topics, with commas or repeated: {', '.join(_FAIL_ON)} (default: any)",
     )
     add_cluster(parser)
     add_format(parser)
@@ -48,15 +48,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _topics(text: str) -> list[str]:
     topics = [one.strip() for one in text.split(",")]
     if wrong := [one for one in topics if one not in _FAIL_ON]:
-        raise argparse.ArgumentTypeError(f"must be of {', '.join(_FAIL_ON)}, got {wrong[0]!r}")
+        raise argparse.ArgumentTypeError(f"must be one or more of {', '.join(_FAIL_ON)}, got {wrong[0]!r}")
     return topics
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Compare the old and the new version that the arguments name, and print the consequences of the change.
+    """Compare old and new objects from the sources that the arguments name, and print the effects of the change.
+
+    Return the exit status of the command.
 
     Raises:
-        CommandError: The arguments do not fit together, or one of the versions is not readable.
+        CommandError: The arguments contradict each other, or the command cannot read the old or the new objects.
     """
     from gpu_constructs.cli import inventory
     from gpu_constructs.cli.diff import showing
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _sides(args: argparse.Namespace) -> Sides:
-    """Return the old and the new version that the arguments name."""
+    """Read the old and the new objects from the folders, files, Git revisions or cluster that the arguments name."""
     from gpu_constructs.cli.diff import live, sources
 
     paths = args.paths
@@ -105,11 +107,11 @@ def _sides(args: argparse.Namespace) -> Sides:
 
 
 def _status(found: Comparison, chosen: set[str]) -> Exit:
-    """Return the exit status: failure if ``found`` has a consequence on which the user wants the command to fail.
+    """Return the exit status: ``FOUND`` if an effect of the change has one of the given topics, otherwise ``NOTHING``.
 
     Args:
         found: Result of the comparison.
-        chosen: Topics of these consequences, such as ``restart``. ``any`` stands for all differences.
+        chosen: Topics from the option ``--fail-on``, such as ``restart``. ``any`` stands for every difference.
     """
     is_found = found.differs if "any" in chosen else bool({one.topic for one in found.all_effects} & chosen)
     return Exit.FOUND if is_found else Exit.NOTHING

@@ -1,4 +1,4 @@
-"""The consequences of a difference between two sides, for each object and for the cluster."""
+"""Effects of a change from old objects to new objects: on each object, and on the cluster as a whole."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NEEDS_CRDS = "needs-crds"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of a comparison.
+    """The differences between old and new manifests, and their effects.
 
     Attributes:
-        differences: Objects that differ or have a consequence.
-        files: Files for nodes and for Helm that differ.
-        effects: Consequences for the cluster as a whole.
+        differences: Objects that differ, and unchanged objects on which the change has an effect.
+        files: Machine configuration files of Talos nodes and Helm values files that differ.
+        effects: Effects on the cluster as a whole, for example on its number of GPU slots.
         broken: Parts of the input that the command could not read or compare.
     """
 
@@ -44,7 +44,7 @@ class Comparison:
 
     @property
     def all_effects(self) -> list[Effect]:
-        """All consequences in one list: those for objects, then those for files, then those for the cluster."""
+        """All effects in one list: first those of objects, then those of files, then those on the whole cluster."""
         groups = [*(one.effects for one in self.differences), *(one.effects for one in self.files), self.effects]
         return [effect for group in groups for effect in group]
 
@@ -52,14 +52,14 @@ class Comparison:
     def differs(self) -> bool:
         """Whether something changes in the cluster or on its nodes.
 
-        False if objects only move to other files.
+        False if objects only move from one manifest file to another.
         """
         acts = any(one.action not in ("moved", "same") for one in self.differences)
         return acts or bool(self.files) or bool(self.all_effects)
 
 
 def only_security(found: Comparison) -> Comparison:
-    """Return a comparison without the objects, files and consequences that do not concern rights and access."""
+    """Return a copy of a comparison with only the effects on rights and access, and the objects with such effects."""
     kept = []
     for one in found.differences:
         effects = [effect for effect in one.effects if effect.topic in ("broadening", "narrowing")]
@@ -69,21 +69,21 @@ def only_security(found: Comparison) -> Comparison:
 
 
 def compared(sides: Sides, inventory: GpuInventory | None = None) -> Comparison:
-    """Return the differences between the old and the new version, with their consequences.
+    """Return the differences between old and new objects, with their effects.
 
     Args:
-        sides: Old and new version.
+        sides: Old and new objects.
         inventory: GPU nodes of the cluster; None to compare without a capacity plan.
 
     Raises:
-        GpuConstructsError: The folders contain several clusters, and the inventory describes one.
+        GpuConstructsError: The folders contain several clusters, but the inventory describes one cluster.
     """
     old, new = sides.old, sides.new
     parts = _clusters(old, new)
     if inventory and len(parts) > 1:
         names = ", ".join(name for name, *_ in parts)
         raise GpuConstructsError(
-            f"--inventory describes one cluster, but the folders contain {len(parts)}: {names}. Name the folder of one"
+            f"--inventory describes one cluster, but the folders contain {len(parts)}: {names}. Name one folder"
         )
     differences: list[Difference] = []
     effects: list[Effect] = []
@@ -103,8 +103,8 @@ def compared(sides: Sides, inventory: GpuInventory | None = None) -> Comparison:
 def _clusters(old: Side, new: Side) -> list[tuple[str, Side, Side]]:
     """Return a triple for each cluster: name of its folder, old objects, and new objects.
 
-    If one version has the same object in several top-level folders, each top-level folder is a cluster. Otherwise, all
-    objects belong to one cluster, whose name is empty.
+    If the old or the new objects include the same object in several top-level folders, such as ``home`` and ``office``,
+    each top-level folder is a cluster. Otherwise, all objects belong to one cluster, whose name is empty.
     """
     tops: dict[Key, set[tuple[bool, str]]] = {}
     for side in (old, new):
@@ -121,22 +121,23 @@ def _clusters(old: Side, new: Side) -> list[tuple[str, Side, Side]]:
 
 
 def _top(side: Side, file: str) -> str:
-    """Return the name of the top-level folder that contains a file.
+    """Return the name of the top-level folder that contains a manifest file, such as ``home`` for ``home/ollama.yaml``.
 
-    Return an empty text if the file is in no such folder, or if the version does not come from a folder.
+    Return an empty text for a file that is in no such folder or in the folder ``needs-crds``. Also return an empty text
+    for objects that do not come from a folder.
 
     Args:
-        side: Version of the objects, with the path of its folder.
-        file: Path of the file.
+        side: Old or new objects, with the path of their folder.
+        file: Path of the manifest file.
     """
     parts = PurePosixPath(file.removeprefix(side.root).lstrip("/")).parts if side.root else ()
     return parts[0] if len(parts) > 1 and parts[0] != _NEEDS_CRDS else ""
 
 
 def _capacity(old: Side, new: Side, inventory: GpuInventory | None, broken: list[Broken]) -> Capacity:
-    """Return the effects of a change on the requests and slots of GPUs, and on the pods that fit the nodes.
+    """Return the effects of a change on GPU requests, on the GPU slots of nodes, and on the pods that fit on the nodes.
 
-    If the capacity plan cannot read the objects, add a problem to ``broken`` and return no effects.
+    If an object is not valid, add a problem to ``broken`` and return no effects.
     """
     try:
         return capacity_of(old.manifests(), new.manifests(), inventory)
@@ -152,13 +153,13 @@ def _difference(
     sides: Sides,
     broken: list[Broken],
 ) -> Difference:
-    """Return the change of one object: its fields that differ, and the consequences for the cluster.
+    """Return the change of one object: its fields that differ, and the effects of the change.
 
     Args:
         pair: Object before and after the change.
         pairs: All objects before and after the change.
         capacity: Effects of the change on the GPU requests and slots.
-        sides: Old and new version of all objects, with the messages of the API server about them.
+        sides: All old and new objects, with the messages by which the API server refused objects in a dry run.
         broken: Problems with the input. The function adds a problem if it cannot compare the object.
     """
     document = pair.document
@@ -194,14 +195,14 @@ def _action(pair: Pair, changes: Sequence[Change], sides: Sides) -> Action:
 def _effects(
     pair: Pair, changes: Sequence[Change], pairs: Sequence[Pair], refusals: Mapping[Key, str] | None
 ) -> Iterator[Effect]:
-    """Yield the consequences (topic and text) of the change of one object, except those for GPU requests.
+    """Yield the effects of the change of one object, such as a restart of its pods. Omit effects on GPU requests.
 
     Args:
         pair: Object before and after the change.
         changes: Fields that differ.
         pairs: All objects before and after the change.
         refusals: Messages of the API server in a dry run, by API group, kind, namespace and name of the refused object.
-            None without a dry run: the table of immutable fields then predicts the refusals.
+            None without a dry run: the function then predicts refusals from the table ``immutable.yaml``.
     """
     if pair.old is None or pair.new is None:
         if pair.new is None and (text := effect_of_deletion(str(pair.before["kind"]))):
@@ -230,7 +231,7 @@ def _refusal(pair: Pair, identity: Key, refusals: Mapping[Key, str] | None) -> s
         pair: Object before and after the change.
         identity: API group, kind, namespace and name of the object.
         refusals: Messages of the API server in a dry run, by API group, kind, namespace and name of the refused object.
-            None without a dry run: the table of immutable fields then predicts the refusals.
+            None without a dry run: the function then predicts refusals from the table ``immutable.yaml``.
     """
     if refusals is not None and identity not in refusals:
         return ""
@@ -244,14 +245,14 @@ def _refusal(pair: Pair, identity: Key, refusals: Mapping[Key, str] | None) -> s
 
 
 def _of_replacement(pair: Pair) -> Iterator[Effect]:
-    """Yield the consequence (topic and text) if a new object replaces an old one of another name.
+    """Yield the effect of a new object that replaces an old object with another name, such as a renamed Deployment.
 
     Args:
         pair: Old object, and the new object that replaces it.
     """
     assert pair.old is not None
     kind = pair.after["kind"]
-    text = f"replaces {pair.old.name}, which no apply deletes"
+    text = f"replaces {pair.old.name}, which kubectl apply does not delete"
     if kind in ("Deployment", "StatefulSet", "DaemonSet"):
         own = pair.before["spec"].get("selector") == pair.after["spec"].get("selector")
         more = ". Both have the same selector, so delete the old object first" if own else ""

@@ -1,4 +1,4 @@
-"""GPU consequences: slots, requests, memory, and the workloads that no longer fit."""
+"""Effects of a change on GPUs: requests, slots, GPU memory, and workloads whose pods no longer fit on the nodes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Capacity:
     """The effects of a change on GPUs: on requests, on slots, and on the pods that fit the nodes.
 
     Attributes:
-        of_cluster: Effects on the cluster as a whole.
-        of_objects: Effects that concern one object, by its kind, namespace and name.
+        of_cluster: Effects on the cluster as a whole, such as a changed number of slots.
+        of_objects: Effects on single objects, by kind, namespace and name of the object.
     """
 
     of_cluster: Sequence[Effect]
@@ -42,10 +42,10 @@ def capacity_of(
     Args:
         old: Objects before the change.
         new: Objects after the change.
-        inventory: GPU nodes of the cluster. None to compare only the sharing and the requests.
+        inventory: GPU nodes of the cluster. None to compare only GPU sharing and GPU requests, without a capacity plan.
 
     Raises:
-        GpuConstructsError: The plan cannot read an object.
+        GpuConstructsError: The capacity plan cannot read an object.
     """
     from gpu_constructs.capacity.demand.consumers import consumers
 
@@ -71,7 +71,7 @@ def _owner(consumer: Consumer) -> Owner:
 
 
 def _of_requests(old: Consumer | None, new: Consumer | None) -> Iterator[Effect]:
-    """Yield consequences (topic and text) for a workload whose GPU requests or stated GPU memory change.
+    """Yield an effect for each changed GPU request of a workload, and for a changed GPU memory budget of its pods.
 
     Args:
         old: Workload before the change; None if it is new.
@@ -87,9 +87,9 @@ def _of_requests(old: Consumer | None, new: Consumer | None) -> Iterator[Effect]
 
 
 def _total(consumer: Consumer | None) -> dict[str, int]:
-    """Return the resources that all pods of a workload request together: number by resource name.
+    """Return the amounts of GPU resources that all pods of a workload request together, by name of the resource.
 
-    For a DaemonSet, the result is the numbers on each node. It is empty without a workload.
+    For a DaemonSet, return the amounts on each of its nodes. If ``consumer`` is None, return an empty dict.
     """
     if consumer is None:
         return {}
@@ -102,11 +102,11 @@ def _mib(amount: int | None) -> str:
 
 
 def _of_sharing(old: Sequence[Provided], new: Sequence[Provided]) -> Iterator[Effect]:
-    """Yield a consequence (topic and text) for each device plugin configuration whose sharing or MIG strategy changes.
+    """Yield an effect for each device plugin configuration whose GPU sharing or MIG strategy changes.
 
     Args:
-        old: Device plugins and other programs that the objects before the change install.
-        new: Device plugins and other programs that the objects after the change install.
+        old: Declarations of the device plugins and other GPU components that the old objects install.
+        new: Declarations of the device plugins and other GPU components that the new objects install.
     """
     before, after = _advertised(old), _advertised(new)
     for name in dict.fromkeys([*before, *after]):
@@ -116,7 +116,10 @@ def _of_sharing(old: Sequence[Provided], new: Sequence[Provided]) -> Iterator[Ef
 
 
 def _advertised(provided: Sequence[Provided]) -> dict[str, str]:
-    """Return a dict from the name of each device plugin configuration to a text that states how it shares GPUs."""
+    """Return the GPU sharing and the MIG strategies of device plugins as texts for messages.
+
+    For example, the key ``each GPU advertises as nvidia.com/gpu`` has the value ``8 slots (time-slicing)``.
+    """
     found: dict[str, str] = {}
     for one in provided:
         for resource, sharing in one.gpu_resources.items():
@@ -136,7 +139,7 @@ def _shared(sharing: Sharing) -> str:
 
 
 def _of_plans(old: Plan, new: Plan) -> Iterator[Effect]:
-    """Yield the consequences (topic and text) of a change for the cluster: its slots, its GPU memory, and new problems.
+    """Yield the effects of a change on the whole cluster: its slots, its GPU memory, and new capacity problems.
 
     Args:
         old: Capacity plan before the change.
@@ -158,13 +161,14 @@ def _of_plans(old: Plan, new: Plan) -> Iterator[Effect]:
 
 
 def _of_waiting(old: Plan, new: Plan) -> Iterator[tuple[Owner, Effect]]:
-    """Yield pairs for workloads of which more or fewer pods stay pending: identity of the workload, and consequence.
-
-    The identity is kind, namespace and name.
+    """Yield an effect for each workload of which more or fewer pods stay Pending than before the change.
 
     Args:
         old: Capacity plan before the change.
         new: Capacity plan after the change.
+
+    Yields:
+        Pairs: kind, namespace and name of the workload as one tuple, and the effect.
     """
     before = {_owner(one.consumer): one.waiting for one in old.consumers}
     for one in new.consumers:
@@ -174,5 +178,5 @@ def _of_waiting(old: Plan, new: Plan) -> Iterator[tuple[Owner, Effect]]:
             text = f"{one.waiting} of {one.waiting + one.placed} pods stay Pending (before: {waiting})"
             yield _owner(one.consumer), Effect("capacity", f"{text}{f', because of {why}' if why else ''}")
         elif one.waiting < waiting:
-            text = f"{waiting - one.waiting} pods that were Pending get a place"
+            text = f"{waiting - one.waiting} pods that were Pending now fit on a node"
             yield _owner(one.consumer), Effect("capacity", text)

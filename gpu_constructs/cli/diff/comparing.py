@@ -1,4 +1,4 @@
-"""The comparison of two objects field by field, and the pairs of objects of two sides."""
+"""Pairs each old object with its new version, and compares the two objects of a pair field by field."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _HASH = re.compile(r"-[0-9a-f]{8,64}$")
 def changes_of(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
     """Yield the fields that differ between two values.
 
-    If the items of a list have a key, the function compares them by key.
+    If the items of a list have a key, such as the ``name`` of containers, the function compares items with equal keys.
+    Otherwise, the whole list is one field.
 
     Args:
         old: Value before the change, in the form in which the API server stores it.
         new: Value after the change, in the same form.
-        path: Path of the values in the object.
+        path: Path of the field that contains the values, such as ``("spec", "replicas")``; empty for whole objects.
     """
     if old == new and type(old) is type(new):
         return
@@ -42,7 +43,13 @@ def changes_of(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
 
 
 def _changes_of_items(before: Mapping[str, Any], after: Mapping[str, Any], path: Path) -> Iterator[Change]:
-    """Yield the fields that differ between the items of two lists, by the keys of the items."""
+    """Yield the fields that differ between the items of two lists, and a change of the order of the items.
+
+    Args:
+        before: Items of the old list, by the key that identifies each item, such as the name of a container.
+        after: Items of the new list, by the same keys.
+        path: Path of the list in the object.
+    """
     for key in [*before, *(key for key in after if key not in before)]:
         yield from changes_of(before.get(key, MISSING), after.get(key, MISSING), (*path, f"[{key}]"))
     if [key for key in before if key in after] != [key for key in after if key in before]:
@@ -54,10 +61,10 @@ class Pair:
     """An object before and after the change.
 
     Attributes:
-        old: Object before the change; None if it is created.
-        new: Object after the change; None if the change removes it.
-        before: Object before the change as the API server stores it; empty if it is created.
-        after: Object after the change as the API server stores it; empty if the change removes it.
+        old: Object before the change; None if the change creates the object.
+        new: Object after the change; None if the change removes the object.
+        before: Object before the change as the API server stores it; empty if the change creates the object.
+        after: Object after the change as the API server stores it; empty if the change removes the object.
     """
 
     old: Document | None
@@ -67,18 +74,19 @@ class Pair:
 
     @property
     def document(self) -> Document:
-        """Object after the change, or before it if the change removes the object."""
+        """New object, or the old object if the change removes the object."""
         found = self.new or self.old
         assert found is not None
         return found
 
 
 def readable(objects: Sequence[Document]) -> tuple[dict[Key, tuple[Document, dict[str, Any]]], list[Broken]]:
-    """Return two results: the comparable objects, and the problems of the others.
+    """Return the objects that the command can compare, and the problems that it finds in the given objects.
 
-    The first is a dict. Its key is API group, kind, namespace and name. Its value is a pair: the document as read, and
-    the object as the API server stores it. The second lists the objects that have a value of a wrong type, or that have
-    the same key as a later object.
+    Returns:
+        First, the objects by API group, kind, namespace and name. Each value is a pair: the object with its file, and
+        the object as the API server stores it. Second, a problem for each object with a value of a wrong type, and for
+        each object with the same key as an earlier object.
     """
     found: dict[Key, tuple[Document, dict[str, Any]]] = {}
     broken = []
@@ -86,7 +94,7 @@ def readable(objects: Sequence[Document]) -> tuple[dict[Key, tuple[Document, dic
         key = kinds.identity_of(document.manifest)
         if key in found:
             first = found[key][0]
-            problem = f"{document.name} is also in {first.file}:{first.line}. Leave one of them out"
+            problem = f"{document.name} is also in {first.file}:{first.line}. Remove one of the two objects"
             broken.append(Broken(document.file, document.line, problem))
         try:
             found[key] = document, stored(document.manifest)
@@ -97,10 +105,10 @@ def readable(objects: Sequence[Document]) -> tuple[dict[Key, tuple[Document, dic
 
 
 def pairs_of(old: Side, new: Side) -> tuple[list[Pair], list[Broken]]:
-    """Return two results: each object before and after the change, and the problems of objects that are not comparable.
+    """Return a pair for each object (before and after the change), and the problems with unreadable objects.
 
-    An object that disappears and a new object that replaces it form one pair. The pairs are in the order of the new
-    objects. Removed objects come last.
+    A removed object and the new object that replaces it under another name form one pair. The pairs are in the order of
+    the new objects. Pairs of removed objects come last.
     """
     before, broken = readable(old.objects)
     after, more = readable(new.objects)
@@ -116,14 +124,16 @@ def pairs_of(old: Side, new: Side) -> tuple[list[Pair], list[Broken]]:
 def _replaced(
     key: Key, manifest: Mapping[str, Any], gone: dict[Key, tuple[Document, dict[str, Any]]]
 ) -> tuple[Document, dict[str, Any]] | None:
-    """Return the removed object that a new object replaces, and delete it from ``gone``.
+    """Return the removed object that a new object replaces under another name.
 
-    Return None if the new object replaces none, or if it can replace several.
+    The function deletes the returned object from ``gone``. It returns None if no removed object matches the new object,
+    or if several match.
 
     Args:
         key: API group, kind, namespace and name of the new object.
-        manifest: New object.
-        gone: Removed objects by their API group, kind, namespace and name.
+        manifest: New object as the API server stores it.
+        gone: Removed objects by API group, kind, namespace and name. Each value is a pair: the object with its file,
+            and the object as the API server stores it.
     """
     similar = [old for old in gone if old[:2] == key[:2] and _is_the_same(old, gone[old][1], key, manifest)]
     return gone.pop(similar[0]) if len(similar) == 1 else None
@@ -132,8 +142,16 @@ def _replaced(
 def _is_the_same(old_key: Key, old: Mapping[str, Any], key: Key, new: Mapping[str, Any]) -> bool:
     """Check whether an old and a new object are the same object under another name or in another namespace.
 
-    They are the same if they have equal selectors or pods, or equal names apart from a hash at the end, or equal
-    content. Each key contains API group, kind, namespace and name.
+    Workloads are the same if they are in the same namespace, and their selectors or their pod specs are equal. For
+    other objects, one of two conditions is enough. First: they are in the same namespace, and their names differ only
+    in a hash at the end, such as ``config-1a2b3c4d``. Second: all fields except ``metadata`` are equal, and the objects
+    have the same name or the same namespace.
+
+    Args:
+        old_key: API group, kind, namespace and name of the old object.
+        old: Old object as the API server stores it.
+        key: API group, kind, namespace and name of the new object.
+        new: New object as the API server stores it.
     """
     if at(new, "spec.template") is not None and at(old, "spec.selector") is not None:
         same = [at(old, path) == at(new, path) for path in ("spec.selector", "spec.template.spec")]

@@ -1,4 +1,4 @@
-"""The changes that the API server refuses, and the effects of the deletion that they need."""
+"""Fields that the API server refuses to change, and the effects of deleting an object of each kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REQUEST = "spec.resources.requests.storage"
 
 
 def refused_fields(pair: Pair) -> list[str]:
-    """Return the paths of the fields whose change the API server refuses."""
+    """Return the paths of the changed fields that the API server refuses to change, such as ``spec.selector``."""
     if not pair.before or not pair.after:
         return []
     group, kind, *_ = kinds.identity_of(pair.after)
@@ -31,7 +31,7 @@ def refused_fields(pair: Pair) -> list[str]:
 
 
 def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
-    """Yield the paths of the changed fields that the API server refuses to change, according to one row.
+    """Yield the paths of the changed fields that the API server refuses to change, according to one row of a table.
 
     Args:
         row: Row of the table ``immutable.yaml``, which lists fields that cannot change.
@@ -50,10 +50,10 @@ def _refused_by(row: Mapping[str, Any], pair: Pair) -> Iterator[str]:
 
 
 def _applies(row: Mapping[str, Any], pair: Pair) -> bool:
-    """Check whether a row applies to the change of an object.
+    """Check whether the change of an object meets the conditions ``if`` and ``unless_set`` of a row.
 
-    It applies if the object had the values in the column ``if`` before the change. If the row has the column
-    ``unless_set``, the manifest before the change must also omit at least one of its fields.
+    ``if`` contains values that the old object must have, including defaults of the API server. ``unless_set`` lists
+    fields of which the manifest of the old object must lack at least one. A row without conditions always applies.
 
     Args:
         row: Row of the table ``immutable.yaml``, which lists fields that cannot change.
@@ -66,11 +66,11 @@ def _applies(row: Mapping[str, Any], pair: Pair) -> bool:
 
 
 def _compared(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> Any:
-    """Return the value at the path of ``row``, without the fields below it that can change.
+    """Return the value of an object at the path that ``row`` states, without the fields that the user can change.
 
     Args:
-        row: Row of the table ``immutable.yaml``. Its column ``except`` lists the fields that can change.
-        manifest: Object.
+        row: Row of the table ``immutable.yaml``. Its column ``except`` lists the fields that the user can change.
+        manifest: Object before or after the change.
     """
     value = copy.deepcopy(at(manifest, row["path"]))
     for path in row.get("except", ()):
@@ -95,5 +95,8 @@ def is_growing(pair: Pair) -> bool:
 
 
 def effect_of_deletion(kind: str) -> str:
-    """Return what the deletion of an object of this kind stops or removes; empty if it removes only the object."""
+    """Return the effect of deleting an object of a kind, such as ``stops all its pods`` for a Deployment.
+
+    Return an empty text if the deletion removes only the object.
+    """
     return str(table(_PACKAGE, "kinds.yaml").get(kind, ""))

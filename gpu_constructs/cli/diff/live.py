@@ -1,4 +1,4 @@
-"""What runs in a cluster, and what the API server would make of new objects."""
+"""Old objects from a cluster, and new objects as a dry run of ``kubectl apply`` returns them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LOCALLY = (
 
 
 def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
-    """Return the two versions to compare: objects as they are in the cluster, and as they would be after an apply.
+    """Return old objects, as the cluster has them, and new objects, as they would be after ``kubectl apply``.
 
     Args:
-        kubectl: Program that reads the cluster.
-        folder: Folder or file with the new objects.
+        kubectl: The program kubectl, with the options that select the cluster.
+        folder: Folder or file with the new manifests.
 
     Raises:
-        CommandError: The folder has no objects.
+        CommandError: The folder or file contains no Kubernetes objects.
         KubectlError: The cluster does not answer.
     """
     side, broken = not_empty(folder, *side_of(folder))
@@ -54,29 +54,43 @@ def of_cluster(kubectl: Kubectl, folder: str) -> Sides:
         Side(old),
         replace(side, objects=new, texts={}),
         [*broken, *unread],
-        f"{where}; compared {_LOCALLY if is_local else _BY_SERVER}. Objects that only run are not compared",
+        f"{where}; compared {_LOCALLY if is_local else _BY_SERVER}. Objects only in the cluster are not compared",
         None if is_local else {names[one]: text for one, text in refused.items()},
         {names[one]: text for one, text in (_notes(conflicts) | _owners(running)).items()},
     )
 
 
 def _notes(conflicts: Mapping[int, str]) -> dict[int, str]:
-    """Return a sentence for each object with fields that another program manages."""
+    """Return a note for each new object that sets a field of another field manager, such as Helm.
+
+    Args:
+        conflicts: Messages of kubectl about the conflicts, by ``id()`` of the new object.
+
+    Returns:
+        Notes, by ``id()`` of the new object.
+    """
     return {one: f"kubectl apply needs --force-conflicts, because of a {text}" for one, text in conflicts.items()}
 
 
 def _owners(running: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
-    """Return a sentence for each object that belongs to a Helm release."""
+    """Return a note for each object that belongs to a Helm release in the cluster.
+
+    Args:
+        running: Objects in the cluster, by ``id()`` of the new object.
+
+    Returns:
+        Notes, by ``id()`` of the new object.
+    """
     return {one: text for one, found in running.items() if (text := _of_helm(found))}
 
 
 def _after(
     document: Document, running: Mapping[int, Mapping[str, Any]], results: Mapping[int, Mapping[str, Any]]
 ) -> Document:
-    """Return an object as it would be after an apply.
+    """Return a new object as it would be after ``kubectl apply``.
 
-    Without a result of the dry run, merge the new object into the object in the cluster. If the cluster does not have
-    the object, return the new object.
+    If the dry run did not return the object, merge the new object into the object in the cluster. If the cluster does
+    not have the object, return the new object unchanged.
 
     Args:
         document: New object.
@@ -93,11 +107,12 @@ def _after(
 def _results(
     kubectl: Kubectl, given: Sequence[Document]
 ) -> tuple[dict[int, Mapping[str, Any]], dict[int, str], dict[int, str]]:
-    """Return three dicts for a dry run, each by ``id()`` of the object.
+    """Run ``kubectl apply`` as a dry run, and return the objects and errors from the API server.
 
-    The first contains the objects that the API server returned. The second contains the messages for refused objects.
-    The third contains the messages for conflicts: another program manages a field of the object. In the first dict, an
-    object with a conflict is the result of a forced apply.
+    Returns:
+        Three dicts, by ``id()`` of the given object. First, the objects that the API server returned; after a conflict,
+        from a dry run with ``--force-conflicts``. Second, the messages about objects that the API server refused.
+        Third, the messages about conflicts: another field manager owns a field of the object.
     """
     results, refusals = _each(kubectl, _APPLY, given)
     conflicts = [(one, text) for one, text in refusals if "conflict" in text]
@@ -107,7 +122,7 @@ def _results(
 
 
 def _of_helm(manifest: Mapping[str, Any]) -> str:
-    """Return a sentence about the Helm release that owns an object; empty if none owns it."""
+    """Return a note that names the Helm release that owns an object; empty if no Helm release owns the object."""
     release, namespace = (at(manifest, ("metadata", "annotations", f"meta.helm.sh/release-{one}")) for one in _OWNER)
     if release is None:
         return ""
@@ -115,13 +130,15 @@ def _of_helm(manifest: Mapping[str, Any]) -> str:
 
 
 def _named(document: Document, manifest: Mapping[str, Any], context: str = "") -> Document:
-    """Return an object of the cluster with the name and namespace of the object in the folder, to compare the two.
+    """Return an object as the API server returned it, but with the name and the namespace of the new manifest.
+
+    If the new manifest has no namespace, the result has no namespace either.
 
     Args:
-        document: Object in the folder.
-        manifest: The same object, as the API server returned it.
-        context: Context of kubectl. If it is set, messages state it as the location of the object. Otherwise, they
-            state the file in the folder.
+        document: New manifest.
+        manifest: Object that the API server returned for this manifest.
+        context: Name of the kubectl context, which messages state in place of a file. If empty, messages state the
+            file and the line of the new manifest.
     """
     metadata = {**manifest["metadata"], "name": document.manifest["metadata"]["name"]}
     if "namespace" not in document.manifest["metadata"]:
@@ -133,18 +150,22 @@ def _named(document: Document, manifest: Mapping[str, Any], context: str = "") -
 def _each(
     kubectl: Kubectl, command: Sequence[str], given: Sequence[Document]
 ) -> tuple[dict[int, Mapping[str, Any]], list[tuple[Document, str]]]:
-    """Run a command of kubectl for some objects, and return its objects and its errors.
+    """Run a kubectl command for the given objects. Return the objects that kubectl prints, and the error messages.
 
-    If kubectl fails, the function halves the objects until it knows which of them fail.
+    If a run fails, the function runs kubectl for each half of the objects, down to single objects.
 
     Args:
-        kubectl: Program that reads the cluster.
-        command: Arguments of kubectl that read objects from standard input.
-        given: Objects.
+        kubectl: The program kubectl, with the options that select the cluster.
+        command: Arguments of kubectl, such as ``apply --filename=-``. kubectl must read the objects from standard
+            input.
+        given: Objects for kubectl.
 
     Returns:
-        The objects that kubectl printed, by the ``id()`` of the given object, and each object that failed with the
-        message.
+        First, the objects that kubectl printed, by ``id()`` of the given object. Second, a pair for each given object
+        for which kubectl failed: the object and the error message.
+
+    Raises:
+        KubectlError: kubectl cannot reach the cluster.
     """
     if not given:
         return {}, []

@@ -1,4 +1,4 @@
-"""The result of a comparison: pairs of objects, the fields that differ, and the consequences."""
+"""Data classes of the command ``diff``: old and new objects, the fields that differ, and the effects of the change."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TOPICS: Mapping[Topic, str] = {
     "capacity": "GPUs, slots or the room for pods change",
     "broadening": "Rights or access grow",
     "narrowing": "Rights or access shrink",
-    "node": "A node needs an action that no apply performs",
+    "node": "A node or a Helm release needs a command other than kubectl apply",
     "note": "The object changes",
 }
-"""Topics of consequences in the order in which the command shows them, each with a title."""
+"""Topics of effects in the order in which the command shows them, each with a title."""
 
 Action = Literal["created", "removed", "replaced", "changed", "moved", "same"]
 
@@ -30,10 +30,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Change:
-    """A field whose value differs.
+    """A field whose value differs between the old and the new object.
 
     Attributes:
-        path: Keys from the root of the object. An item of a list is a key in brackets, such as ``[ollama]``.
+        path: Keys from the root of the object to the field. Brackets enclose the key of a list item: ``[ollama]``.
         old: Value before the change; ``MISSING`` if the object did not have the field.
         new: Value after the change; ``MISSING`` if the object no longer has the field.
     """
@@ -44,7 +44,7 @@ class Change:
 
     @property
     def place(self) -> str:
-        """Path as text, such as ``spec.template.spec.containers[ollama].image``."""
+        """Path of the field as text, such as ``spec.template.spec.containers[ollama].image``."""
         return ".".join(self.path).replace(".[", "[")
 
     def is_below(self, *path: str) -> bool:
@@ -58,11 +58,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Effect:
-    """A consequence of the difference.
+    """An effect of the change from old to new objects, such as a restart of pods.
 
     Attributes:
-        topic: What the consequence is about, such as ``restart`` or ``capacity``: a key of ``TOPICS``.
-        text: Sentence without a period that states the consequence.
+        topic: Topic of the effect, such as ``restart`` or ``capacity``: a key of ``TOPICS``.
+        text: Sentence that states the effect, without a period at the end.
     """
 
     topic: Topic
@@ -71,14 +71,15 @@ class Effect:
 
 @dataclass(frozen=True)
 class Difference:
-    """An object before and after the change, and the consequences of the change.
+    """An object before and after the change, and the effects of the change.
 
     Attributes:
-        action: What happens to the object.
-        old: Object before the change; None if it is created.
-        new: Object after the change; None if the change removes it.
+        action: What the change does to the object, such as ``created``. ``replaced``: the new object has another name.
+            ``moved``: the same object, but in another file. ``same``: the same object in the same file.
+        old: Object before the change; None if the change creates the object.
+        new: Object after the change; None if the change removes the object.
         changes: Fields that differ.
-        effects: Consequences; the most important comes first.
+        effects: Effects of the change; the most important effect comes first.
     """
 
     action: Action
@@ -89,7 +90,7 @@ class Difference:
 
     @property
     def document(self) -> Document:
-        """Object after the change, or before it if the change removes the object."""
+        """New object, or the old object if the change removes the object."""
         found = self.new or self.old
         assert found is not None
         return found
@@ -100,18 +101,18 @@ class Difference:
         return str(self.document.manifest["kind"])
 
     def has(self, *topics: Topic) -> bool:
-        """Check whether the change has a consequence with one of the given topics, such as ``restart``."""
+        """Check whether the change has an effect with one of the given topics, such as ``restart``."""
         return any(effect.topic in topics for effect in self.effects)
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two versions that the command compares, for example the content of a folder.
+    """The old or the new objects of a comparison, for example all manifests in a folder.
 
     Attributes:
         objects: Kubernetes objects.
-        texts: Texts of the files for nodes and for Helm, by their path below the folder.
-        root: Path of the folder; empty if the version does not come from a folder.
+        texts: Texts of machine configuration files and Helm values files, by path of the file relative to the folder.
+        root: Path of the folder; empty if the objects do not come from a folder.
     """
 
     objects: Sequence[Document]
@@ -119,9 +120,9 @@ class Side:
     root: str = ""
 
     def path_of(self, document: Document) -> str:
-        """Return the path of the file that contains an object, relative to the compared folder.
+        """Return the path of the manifest file that contains an object, relative to the compared folder.
 
-        Return an empty text if this version does not come from a folder.
+        Return an empty text if the objects do not come from a folder.
         """
         return document.file.removeprefix(self.root).lstrip("/") if self.root else ""
 
@@ -136,16 +137,17 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Sides:
-    """The two versions that the command compares, and what it could not read.
+    """The old and the new objects that the command compares, and the parts of the input that it could not read.
 
     Attributes:
-        old: Version before the change.
-        new: Version after the change.
+        old: Objects before the change.
+        new: Objects after the change.
         broken: Parts of the input that the command could not read.
-        how: Sentence that states what the command compares; empty for files.
+        how: Sentence that states how the command compares a cluster with manifests; empty without a cluster.
         refusals: Messages of the API server in a dry run, by API group, kind, namespace and name of the refused object.
-            None without a dry run: the table of immutable fields then predicts the refusals.
-        notes: Further sentences about objects, by API group, kind, namespace and name.
+            None without a dry run: the command then predicts refusals from the table ``immutable.yaml``.
+        notes: Notes about objects, by API group, kind, namespace and name. A note states, for example, that a Helm
+            release owns the object.
     """
 
     old: Side

@@ -1,4 +1,4 @@
-"""Files that no ``kubectl apply`` reads: machine configuration of Talos nodes, and values of Helm charts."""
+"""Changes of files that ``kubectl apply`` does not read: Talos machine configuration files and Helm values files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gpu_constructs.kube.tables import table
 from gpu_constructs.records import dataclass
 
 FOLDERS = ("machine-config", "helm-values")
-"""Folders below the output folder that contain files for nodes and for Helm."""
+"""Folders in the output folder of synth that contain machine configuration files and Helm values files."""
 _PATCH = "talosctl --nodes <node-ip> apply-config --file <machine configuration with {file}>"
 
 
 @dataclass(frozen=True)
 class FileDifference:
-    """A file for nodes or for Helm that differs.
+    """A machine configuration file of Talos nodes or a Helm values file that differs.
 
     Attributes:
-        path: Path of the file below the output folder.
+        path: Path of the file relative to the compared folder.
         changes: Settings that differ.
-        effects: Consequences.
-        steps: Commands that bring the change to the nodes or to the cluster, in order.
+        effects: Effects of the change on nodes or on the Helm release.
+        steps: Commands that apply the change to the nodes or to the Helm release, in the order to run them.
     """
 
     path: str
@@ -37,12 +37,12 @@ class FileDifference:
 
 
 def of_files(old: Mapping[str, str], new: Mapping[str, str], root: str) -> tuple[list[FileDifference], list[Broken]]:
-    """Return two lists: the machine configurations and Helm values files that differ, and those that are not YAML.
+    """Return the machine configuration files and Helm values files that differ, and the files that are not YAML.
 
     Args:
-        old: Texts of the files before the change, by their path.
-        new: Texts of the files after the change, by their path.
-        root: Folder of the files after the change. Commands contain the paths of files in this folder.
+        old: Texts of the files before the change, by path of the file relative to the compared folder.
+        new: Texts of the files after the change, by path of the file relative to the compared folder.
+        root: Path of the folder with the new files. Commands contain file paths that start with it.
     """
     found, broken = [], []
     for path in sorted({*old, *new}):
@@ -54,7 +54,7 @@ def of_files(old: Mapping[str, str], new: Mapping[str, str], root: str) -> tuple
             broken.append(Broken(path, mark.line + 1 if mark else 1, problem))
             continue
         if changes and path not in new:
-            text = "the file no longer exists. The nodes and the releases keep its settings until you remove them"
+            text = "the file no longer exists. The nodes and the Helm releases keep its settings until you remove them"
             found.append(FileDifference(path, (), [Effect("node", text)], ()))
         elif changes:
             file = str(PurePosixPath(root, path))
@@ -63,10 +63,11 @@ def of_files(old: Mapping[str, str], new: Mapping[str, str], root: str) -> tuple
 
 
 def _settings(text: str) -> dict[str, Any]:
-    """Return the settings in a file of YAML documents as one dict.
+    """Return the settings in all YAML documents of a machine configuration file or Helm values file as one dict.
 
-    If a document has a kind, its settings are below two keys: its kind, and its name (empty without a name). The
-    settings of a document with the key ``machine``, and of one without a kind, are at the top level.
+    A document with the key ``kind`` and without the key ``machine`` is at ``[kind][name]`` of the dict. If it has no
+    key ``name``, the name is empty, as in ``["KubeletConfig"][""]``. The settings of all remaining documents are at the
+    top level.
     """
     found: dict[str, Any] = {}
     for document in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -80,7 +81,7 @@ def _settings(text: str) -> dict[str, Any]:
 
 def _helm(path: str, file: str, changes: Sequence[Change]) -> FileDifference:
     release = PurePosixPath(path).name.split(".")[0]
-    effect = Effect("node", "helm upgrade applies these values, and the chart decides which pods restart")
+    effect = Effect("node", "helm upgrade applies these values, and the Helm chart decides which pods restart")
     step = f"helm upgrade {release} <chart> --namespace <namespace> --version <version> --values {file}"
     return FileDifference(path, changes, [effect], [step])
 
@@ -100,9 +101,9 @@ def _machine(path: str, file: str, changes: Sequence[Change]) -> FileDifference:
 
 
 def _matched(changes: Sequence[Change]) -> Iterator[tuple[Mapping[str, Any], Change]]:
-    """Yield pairs for the rows of ``nodes.yaml`` that apply to changed settings: the row, and the change.
+    """Yield a pair for each changed setting: the first row of the table ``nodes.yaml`` that applies, and the change.
 
-    A row states what happens to a node if a setting changes. The pairs are in the order of the rows.
+    A row states what happens to a Talos node if the setting changes. The pairs are in the order of the rows.
     """
     rows = table("gpu_constructs.cli.diff", "nodes.yaml")
     pairs = [

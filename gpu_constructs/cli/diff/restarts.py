@@ -1,4 +1,4 @@
-"""The pods that restart: changed pod templates, and ConfigMaps and Secrets that running pods have read."""
+"""Effects on running pods, such as restarts, of changes to pod templates, replicas, ConfigMaps and Secrets."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MOST = 3
 
 
 def reasons(changes: Sequence[Change], start: int) -> str:
-    """Return the fields of a pod template that differ as the end of a sentence.
+    """Return the changed fields of a pod template as the end of a sentence, such as ``image of container ollama``.
 
     Args:
-        changes: Changes of the object.
-        start: Number of keys in the path of the pod template.
+        changes: Changed fields, all inside the pod template.
+        start: Number of keys in the path of the pod template, for example 2 for ``spec.template``.
     """
     found = list(dict.fromkeys(_reason(change, change.path[start:]) for change in changes))
     more = [f"and {len(found) - _MOST} more fields"] if len(found) > _MOST else []
@@ -33,7 +33,12 @@ def reasons(changes: Sequence[Change], start: int) -> str:
 
 
 def _reason(change: Change, path: tuple[str, ...]) -> str:
-    """Return one changed field of a pod template in words, such as ``image of container ollama``."""
+    """Return one changed field of a pod template in words, such as ``image of container ollama``.
+
+    Args:
+        change: Changed field.
+        path: Path of the field relative to the pod template.
+    """
     names = [step.strip("[]") for step in path]
     if names[:2] == ["metadata", "annotations"] and len(names) > 2:
         is_checksum = "checksum" in names[2] or (isinstance(change.new, str) and len(change.new) == 64)
@@ -45,7 +50,7 @@ def _reason(change: Change, path: tuple[str, ...]) -> str:
 
 
 def of_pods(pair: Pair, changes: Sequence[Change]) -> Iterator[Effect]:
-    """Yield the consequences (topic and text) of a changed object for the pods that it creates, such as a restart.
+    """Yield the effects of a changed object on the pods that it creates, such as a restart.
 
     Args:
         pair: Object before and after the change.
@@ -63,7 +68,7 @@ def of_pods(pair: Pair, changes: Sequence[Change]) -> Iterator[Effect]:
 
 
 def _of_other_kinds(kind: str, pair: Pair, changes: Sequence[Change]) -> Iterator[Effect]:
-    """Yield the effects of a changed Pod, or of an object whose controller is not a part of Kubernetes."""
+    """Yield the effects of a changed Pod, or of a custom resource whose controller decides which pods restart."""
     if kind == "Pod":
         if images := [one.path[2].strip("[]") for one in changes if one.path[-1] == "image" and len(one.path) > 3]:
             yield Effect("restart", f"the kubelet restarts the containers in place: {', '.join(images)}")
@@ -74,17 +79,17 @@ def _of_other_kinds(kind: str, pair: Pair, changes: Sequence[Change]) -> Iterato
 
 
 def _steps(path: Sequence[str | int]) -> tuple[str, ...]:
-    """Return the keys of a path up to its first list."""
+    """Return the keys of a path before its first list index: ``("spec", "jobs")`` for ``("spec", "jobs", 0)``."""
     keys = [isinstance(step, int) for step in path]
     return tuple(str(step) for step in path[: keys.index(True) if True in keys else None])
 
 
 def _of_template(pair: Pair, why: str) -> Effect:
-    """Return the consequence (topic and text) of a changed pod template: which pods restart.
+    """Return the effect of a changed pod template: which pods restart.
 
     Args:
         pair: Deployment, StatefulSet or DaemonSet before and after the change.
-        why: Changed fields in words, for the end of the sentence.
+        why: Changed fields in words, for the end of the text, such as ``image of container ollama``.
     """
     spec, kind = pair.after["spec"], pair.after["kind"]
     strategy = spec.get("strategy" if kind == "Deployment" else "updateStrategy", {})
@@ -105,7 +110,7 @@ def _of_template(pair: Pair, why: str) -> Effect:
 
 
 def _of_replicas(pair: Pair) -> Iterator[Effect]:
-    """Yield the consequence (topic and text) of a changed number of replicas: how many pods stop or start.
+    """Yield the effect of a changed number of replicas: how many pods stop or start.
 
     Args:
         pair: Object before and after the change.
@@ -120,13 +125,12 @@ def _of_replicas(pair: Pair) -> Iterator[Effect]:
 
 
 def of_configuration(pair: Pair, changes: Sequence[Change], others: Sequence[Pair]) -> Iterator[Effect]:
-    """Yield the consequences (topic and text) of a changed ConfigMap or Secret for the pods that use it.
+    """Yield the effects of a changed ConfigMap or Secret on the pods that use it.
 
     Args:
         pair: ConfigMap or Secret before and after the change.
         changes: Fields that differ.
-        others: All objects before and after the change. The function searches them for the workloads that use the
-            ConfigMap or Secret. If such a workload restarts because of its own change, its pods read the new content.
+        others: Pairs of all objects, including the workloads that use the ConfigMap or Secret.
     """
     kind, name = pair.after["kind"], pair.before["metadata"]["name"]
     if kind not in _CONFIG_KINDS or not any(one.path[0] in ("data", "binaryData") for one in changes):
@@ -142,19 +146,25 @@ def of_configuration(pair: Pair, changes: Sequence[Change], others: Sequence[Pai
 
 
 def _of_user(user: Pair, name: str, uses: set[str]) -> Iterator[Effect]:
-    """Yield the effect on the pods of a workload that use a changed ConfigMap or Secret."""
+    """Yield the effect of a changed ConfigMap or Secret on the pods of one workload that uses it.
+
+    Args:
+        user: Workload before and after the change.
+        name: Kind, namespace and name of the workload, such as ``Deployment ollama/ollama``.
+        uses: Ways in which its pods use the ConfigMap or Secret: ``env``, ``envFrom``, ``subPath`` or ``files``.
+    """
     if at(user.before, "spec.template") != at(user.after, "spec.template"):
-        yield Effect("note", f"the pods of {name} read it, because they restart anyway")
+        yield Effect("note", f"the pods of {name} read the new content, because they restart anyway")
     elif user.after["kind"] not in ("Job", "CronJob"):
         yield _of_use(name, uses)
 
 
 def _of_use(user: str, uses: set[str]) -> Effect:
-    """Return the consequence (topic and text) of a changed ConfigMap or Secret for a workload that does not restart.
+    """Return the effect of a changed ConfigMap or Secret on a workload whose pods do not restart.
 
     Args:
-        user: Name of the workload, which uses the ConfigMap or Secret.
-        uses: Ways in which its pods use the object: ``env``, ``envFrom``, ``subPath`` or ``files``.
+        user: Kind, namespace and name of the workload, such as ``Deployment ollama/ollama``.
+        uses: Ways in which its pods use the ConfigMap or Secret: ``env``, ``envFrom``, ``subPath`` or ``files``.
     """
     if uses == {"files"}:
         return Effect(
@@ -162,11 +172,22 @@ def _of_use(user: str, uses: set[str]) -> Effect:
             f"the kubelet updates the files in the pods of {user} within a minute or so. No pod restarts, so a program "
             "that reads them only at its start keeps the old content",
         )
-    return Effect("note", f"the pods of {user} read it only after a restart ({' and '.join(sorted(uses - {'files'}))})")
+    return Effect(
+        "note",
+        f"the pods of {user} read the new content only after a restart ({' and '.join(sorted(uses - {'files'}))})",
+    )
 
 
 def _uses(spec: Mapping[str, Any], kind: str, name: str) -> Iterator[str]:
-    """Yield the ways in which a pod uses a ConfigMap or Secret: ``env``, ``envFrom``, ``subPath`` or ``files``."""
+    """Yield the ways in which a pod uses a ConfigMap or Secret: ``env``, ``envFrom``, ``subPath`` or ``files``.
+
+    The value ``files`` stands for a mounted volume without ``subPath``.
+
+    Args:
+        spec: Pod spec.
+        kind: ``ConfigMap`` or ``Secret``.
+        name: Name of the ConfigMap or Secret.
+    """
     source, whole, key, field = _CONFIG_KINDS[kind]
     for group in ("containers", "initContainers"):
         if any(one.get("name") == name for one in mappings_at(spec, f"{group}.envFrom.{whole}")):

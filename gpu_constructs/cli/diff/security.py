@@ -1,4 +1,4 @@
-"""Rights and access of objects, as sets of sentences: what only the new side has broadens the access."""
+"""Rights that objects give to pods and users, as sentences. A right that only the new object gives broadens access."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _MATCHING = ("matchConstraints", "matchConditions", "matchResources", "paramRef"
 
 
 def of_security(pair: Pair) -> Iterator[Effect]:
-    """Yield a consequence (topic and text) for each right that the change of an object adds or removes.
+    """Yield an effect for each right or restriction that the change of an object adds or removes.
+
+    For example, a container that becomes privileged gets a right. A NetworkPolicy is a restriction.
 
     Args:
         pair: Object before and after the change.
@@ -30,17 +32,16 @@ def of_security(pair: Pair) -> Iterator[Effect]:
 
 
 def _gained(topic: Topic, old: Object, new: Object, right: str, guard: str) -> Iterator[Effect]:
-    """Yield consequences of a change from one object to another.
+    """Yield an effect for each right that only ``new`` gives, and for each restriction that only ``old`` contains.
 
-    The consequences are each right that only the second object gives, and each guard that only the first one has. A
-    right is access that pods or users get. A guard is a restriction, such as that of a network policy.
+    A restriction limits access, as a NetworkPolicy does. For narrowed access, the caller swaps ``old`` and ``new``.
 
     Args:
-        topic: Topic of the consequences: ``broadening`` or ``narrowing`` of access.
-        old: First object; empty if there is none.
-        new: Second object; empty if there is none. To find what a change removes, pass the two in reverse order.
-        right: Words that precede a right in the text of a consequence.
-        guard: Words that precede a guard in the text of a consequence.
+        topic: Topic of the effects: ``broadening`` or ``narrowing``.
+        old: Object before the change (with ``narrowing``: after the change); empty if there is none.
+        new: Object after the change (with ``narrowing``: before the change); empty if there is none.
+        right: Start of each text about a right: empty, or ``no longer: `` with ``narrowing``.
+        guard: Start of each text about a restriction: ``no longer ``, or ``now `` with ``narrowing``.
     """
     before, after = (dict(_rights(one)) if one else {} for one in (old, new))
     rights = [one for one, is_strong in after.items() if one not in before and (is_strong or (old and new))]
@@ -50,9 +51,9 @@ def _gained(topic: Topic, old: Object, new: Object, right: str, guard: str) -> I
 
 
 def _rights(manifest: Object) -> Iterator[tuple[str, bool]]:
-    """Yield a pair for each right that an object gives, such as access to the host network of a node: text, and bool.
+    """Yield a pair for each right that an object gives to pods or users: text, such as ``hostNetwork is on``, and bool.
 
-    The bool is True if the right is worth a message even for a new object, and not only if a change adds it.
+    The bool is False if the command reports the right only for objects that exist before and after the change.
     """
     kind = manifest["kind"]
     for spec in pod_specs(dict(manifest)):
@@ -81,9 +82,9 @@ def _rights(manifest: Object) -> Iterator[tuple[str, bool]]:
 
 
 def _rights_of_pod(spec: Object) -> Iterator[tuple[str, bool]]:
-    """Yield a pair for each right of a pod on its node or in the cluster: text, and bool.
+    """Yield a pair for each right of a pod on its node or in the cluster: text, such as ``hostPID is on``, and bool.
 
-    The bool is True if the right is worth a message even for a new object.
+    The bool is False if the command reports the right only for objects that exist before and after the change.
     """
     yield from ((f"{name} is on", True) for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name) is True)
     if spec.get("automountServiceAccountToken") is not False:
@@ -103,9 +104,9 @@ def _rights_of_pod(spec: Object) -> Iterator[tuple[str, bool]]:
 
 
 def _rights_of_container(pod: Object, own: Object) -> Iterator[tuple[str, bool]]:
-    """Yield a pair for each right of a container: text, and bool.
+    """Yield a pair for each right of a container: text, such as ``is privileged``, and bool.
 
-    The bool is True if the right is worth a message even for a new object.
+    The bool is False if the command reports the right only for objects that exist before and after the change.
 
     Args:
         pod: Security context of the pod.
@@ -129,7 +130,10 @@ def _rights_of_container(pod: Object, own: Object) -> Iterator[tuple[str, bool]]
 
 
 def _verbs(new: Object, old: Object) -> list[str]:
-    """Return a text for each resource on which the Role or ClusterRole ``new`` gives more rights than ``old``."""
+    """Return a text for each resource on which the Role or ClusterRole ``new`` gives more rights than ``old``.
+
+    An example of a text is ``may list pods``. For other kinds, the result is empty.
+    """
     if not new or new["kind"] not in ("Role", "ClusterRole"):
         return []
     former = list(_rules(old)) if old else []
@@ -145,7 +149,7 @@ def _resource(group: str, resource: str, name: str) -> str:
 
 
 def _rules(role: Object) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rights of a Role as tuples: verb, API group, resource, and name of an object. ``*`` stands for all."""
+    """Yield the rights of a Role or ClusterRole: verb, API group, resource, and name of an object (``*`` for all)."""
     for rule in mappings_at(role, "rules"):
         for verb in rule.get("verbs", ()):
             for group in rule.get("apiGroups", ("",)):
@@ -155,10 +159,9 @@ def _rules(role: Object) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _guards(manifest: Object) -> Iterator[str]:
-    """Yield a text for each restriction in an object, such as ``restricts Ingress of the pods {}``.
+    """Yield a text for each restriction in an object, such as ``has the action Deny``.
 
-    The object is a NetworkPolicy or an admission policy; other kinds have no restrictions. In a message, "no longer" or
-    "now" precedes the text.
+    Only NetworkPolicies, admission policies and validating webhooks contain restrictions.
     """
     kind = manifest.get("kind")
     if kind == "NetworkPolicy":

@@ -1,4 +1,4 @@
-"""The result of a comparison as text for a terminal, as Markdown, as findings and as plain data."""
+"""The result of the command ``diff`` as text for a terminal, as Markdown, as findings and as plain data."""
 
 from __future__ import annotations
 
@@ -36,10 +36,13 @@ _MOST_LINES, _MOST_FIELDS = 8, 12
 
 
 def headline(difference: Difference) -> str:
-    """Return the most important consequence of a difference as one line, with its topic if the text needs it."""
+    """Return one line about the change of an object: the action, the most important effect, or both.
+
+    The line states the topic before the effect, except for the topics ``immutable``, ``restart`` and ``note``.
+    """
     first = next(iter(difference.effects), None)
     text = "" if first is None else first.text if first.topic in _PLAIN else f"{first.topic}: {first.text}"
-    words = {"created": "created", "removed": "removed, which no apply does", "moved": "no change"}
+    words = {"created": "created", "removed": "removed, but kubectl apply does not delete it", "moved": "no change"}
     default = words.get(difference.action, "no pod restarts")
     if difference.action == "moved" and difference.old and difference.new:
         return f"moves from {difference.old.file} to {difference.new.file}: no change"
@@ -50,7 +53,12 @@ def headline(difference: Difference) -> str:
 
 
 def details(change: Change, is_secret: bool) -> list[str]:
-    """Return the lines that show a changed field. The lines never show values of Secrets."""
+    """Return the lines that show the old and the new value of a changed field, without the values of Secrets.
+
+    Args:
+        change: Changed field.
+        is_secret: Whether the object is a Secret.
+    """
     if is_secret and change.path[0] in ("data", "stringData"):
         return [f"{change.place}: changes (value hidden)"]
     old, new = change.old, change.new
@@ -66,7 +74,7 @@ def details(change: Change, is_secret: bool) -> list[str]:
 
 
 def _lines_of_texts(old: str, new: str) -> Iterator[str]:
-    """Yield the first lines that differ between two texts."""
+    """Yield the first lines that differ between two texts, with ``-`` before old lines and ``+`` before new lines."""
     compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
     lines = [line for line in compared if not line.startswith(("---", "+++", "@@"))]
     yield from (f"  {_cut(line, _WIDEST)}" for line in lines[:_MOST_LINES])
@@ -75,7 +83,10 @@ def _lines_of_texts(old: str, new: str) -> Iterator[str]:
 
 
 def _ends(old: str, new: str) -> tuple[str, str]:
-    """Return two texts, or their ends from shortly before the first difference if a text is long."""
+    """Return an old and a new value. If one of them has over 56 characters, shorten their common start.
+
+    An ellipsis then replaces all but the last ten characters of the common start: ``… am/ollama:1``.
+    """
     differs = (index for index, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1])
     same = next(differs, min(len(old), len(new))) - _KEPT
     if same <= 0 or max(len(old), len(new)) <= _LONGEST:
@@ -99,9 +110,9 @@ def as_text(comparison: Comparison, steps: Sequence[Step], summary: str, how: st
 
     Args:
         comparison: Result of the comparison.
-        steps: Commands to run.
+        steps: Commands with which the user applies the change.
         summary: One line that states the result.
-        how: Sentence that states what the command compared; empty to leave it out.
+        how: Sentence that states how the command compared a cluster with manifests; empty without a cluster.
     """
     parts = [terminal.wrapped(how)] if how else []
     parts += ["\n".join(_lines(one)) for one in comparison.differences]
@@ -131,7 +142,13 @@ def _painted(lines: Iterable[tuple[str, terminal.Color | None]]) -> Iterator[str
 def _body(
     effects: Sequence[Effect], changes: Sequence[Change], is_secret: bool = False
 ) -> Iterator[tuple[str, terminal.Color | None]]:
-    """Yield the lines about further consequences and about the fields that differ, each with its color."""
+    """Yield the lines about effects and about changed fields of an object, each with its color (None: no color).
+
+    Args:
+        effects: Effects to show. The caller omits an effect that the headline of the object already states.
+        changes: Changed fields to show.
+        is_secret: Whether the object is a Secret, so that the lines must not show its values.
+    """
     for effect in effects:
         yield terminal.wrapped(f"{effect.topic}: {effect.text}", indent=6, first=4), _URGENT.get(effect.topic)
     for line in (line for change in changes[:_MOST_FIELDS] for line in details(change, is_secret)):
@@ -171,9 +188,9 @@ def _escaped(text: str) -> str:
 
 
 def findings_of(comparison: Comparison) -> list[Finding]:
-    """Return a finding (one entry of the report) for each consequence of a change.
+    """Return a finding (one entry of the report) for each effect of a change.
 
-    A changed object without a consequence gets a finding that states the change.
+    A changed object without an effect gets a finding that states the change.
     """
     found = []
     for one in comparison.differences:
@@ -191,7 +208,7 @@ def _finding(effect: Effect, name: str, file: str, line: int) -> Finding:
 
 
 def as_data(comparison: Comparison, steps: Sequence[Step]) -> dict[str, Any]:
-    """Return a comparison as plain data for JSON."""
+    """Return a comparison and the commands that apply the change as plain data for the JSON report."""
     return {
         "objects": [
             {
@@ -210,12 +227,12 @@ def as_data(comparison: Comparison, steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def summary_of(comparison: Comparison) -> str:
-    """Return one line that states how many objects differ, and the consequences."""
+    """Return one line with the number of objects for each action, and the number of effects for each topic."""
     actions = Counter(one.action for one in comparison.differences)
     del actions["same"]
     parts = [f"{count} {action}" for action, count in actions.items()]
     if comparison.files:
-        parts.append(f"{len(comparison.files)} files for nodes or Helm changed")
+        parts.append(f"{len(comparison.files)} machine configuration or Helm values files changed")
     topics = Counter(effect.topic for effect in comparison.all_effects)
     counted = [f"{topics[one]} {one}" for one in _SEVERITIES if topics[one]]
     if counted:

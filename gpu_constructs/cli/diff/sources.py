@@ -1,4 +1,4 @@
-"""The two sides of a comparison: folders and files, and a folder as it is committed in Git."""
+"""Readers of the old and the new objects of a comparison, from folders, files and Git revisions of a folder."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ _WAY_OUT = "Pass a commit, a branch or a tag, and a folder that it contains"
 
 
 def of_paths(old: str, new: str) -> Sides:
-    """Return the old and the new version to compare, each read from a folder or a file.
+    """Return the old and the new objects of a comparison, each from a folder or a file.
+
+    Args:
+        old: Folder or file with the old manifests, or ``-`` for standard input.
+        new: Folder or file with the new manifests, or ``-`` for standard input.
 
     Raises:
-        CommandError: One of them is not readable, both are the standard input, or the new version has no objects.
+        CommandError: A path is not readable, both paths are ``-``, or the new path contains no objects.
     """
     if old == new == STDIN:
         raise CommandError(f"PATH must be {STDIN} at most once, got {STDIN} for OLD and NEW. Name a folder or a file")
@@ -32,14 +36,14 @@ def of_paths(old: str, new: str) -> Sides:
 
 
 def of_git(revisions: str, folder: str) -> Sides:
-    """Return the old and the new version of a folder: two revisions, or one revision and the folder on the disk.
+    """Return the old and the new objects of a folder: from two Git revisions, or from one revision and the disk.
 
     Args:
-        revisions: Revision, or two revisions with ``..`` between them.
+        revisions: Git revision of the old objects, such as ``main``. To compare two revisions, join them by ``..``.
         folder: Folder of the working tree.
 
     Raises:
-        CommandError: One of the versions is not readable, or the new version has no objects.
+        CommandError: The folder is not readable in a revision or on the disk, or the new objects are missing.
     """
     first, separator, second = revisions.partition("..")
     before, unread = committed(first or "HEAD", folder)
@@ -48,17 +52,18 @@ def of_git(revisions: str, folder: str) -> Sides:
 
 
 def not_empty(path: str, side: Side, broken: list[Broken]) -> tuple[Side, list[Broken]]:
-    """Return a new version and its unreadable parts if the version has an object, or a file for nodes or for Helm.
+    """Return ``side`` and ``broken`` unchanged, or raise an error if ``side`` is empty.
 
-    A version with neither is the output of a program that failed. It never means the deletion of all objects.
+    Empty manifests are most often the output of a command that failed, such as ``helm template``. Without the error,
+    ``diff`` would report that the change removes all objects.
 
     Args:
-        path: Folder or file of the version, for the message.
-        side: New version.
-        broken: Parts of it that are not readable.
+        path: Folder or file with the new manifests, for the message.
+        side: New objects.
+        broken: Parts of the new manifests that are not readable.
 
     Raises:
-        CommandError: The version is empty.
+        CommandError: ``side`` contains neither objects nor texts of machine configuration files or Helm values files.
     """
     if not side.objects and not side.texts:
         why = broken[0] if broken else "Name a folder or a file with manifests"
@@ -67,14 +72,16 @@ def not_empty(path: str, side: Side, broken: list[Broken]) -> tuple[Side, list[B
 
 
 def side_of(path: str, shown: str = "") -> tuple[Side, list[Broken]]:
-    """Return the objects and the other files in a folder or in a file, and the parts that are not readable.
+    """Return the objects in a folder or file, and the parts of the manifest files that are not readable.
+
+    For a folder, the result also has the texts of its machine configuration files and Helm values files.
 
     Args:
         path: Folder, file, or ``-`` for standard input.
-        shown: Name of the folder in messages; by default ``path``.
+        shown: Name of the folder in messages. If empty, messages state ``path``.
 
     Raises:
-        CommandError: The path does not exist, or the operating system does not let the program read it.
+        CommandError: The path does not exist, or the user has no permission to read it.
     """
     found = read([path])
     if path == STDIN or not Path(path).is_dir():
@@ -95,11 +102,11 @@ def side_of(path: str, shown: str = "") -> tuple[Side, list[Broken]]:
 
 
 def committed(revision: str, folder: str) -> tuple[Side, list[Broken]]:
-    """Return the objects and the other files of a folder as a Git revision contains them.
+    """Return the objects in a Git revision of a folder, and the parts of its files that are not readable.
 
     Args:
         revision: Commit, branch or tag.
-        folder: Folder of the working tree.
+        folder: Path of the folder in the working tree.
 
     Raises:
         CommandError: Git is not installed, or the revision or the folder is not in the repository.
@@ -110,7 +117,7 @@ def committed(revision: str, folder: str) -> tuple[Side, list[Broken]]:
 
 @contextmanager
 def _archive(revision: str, folder: str) -> Iterator[Path]:
-    """Write a folder of a Git revision to a temporary folder, and yield the path of that folder.
+    """Write the content of a folder in a Git revision to a temporary folder. Yield the path of the temporary folder.
 
     The temporary folder exists until the end of the ``with`` block.
     """

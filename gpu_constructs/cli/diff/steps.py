@@ -1,4 +1,4 @@
-"""The commands that bring the difference to the cluster, in order."""
+"""Commands with which the user applies a change to the cluster, in the order in which the user runs them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NO_NEW_GPU = "Running GPU pods keep their devices, but no new pod gets one unti
 
 @dataclass(frozen=True)
 class Step:
-    """A command to run.
+    """A command that the user runs to apply a change, such as ``kubectl apply``.
 
     Attributes:
         command: Command line.
-        comment: Warning or explanation; empty if the command needs none.
+        comment: Warning or explanation; empty if the command needs no comment.
     """
 
     command: str
@@ -39,7 +39,7 @@ def steps_of(comparison: Comparison, new: Side, options: Sequence[str] = ()) -> 
 
     Args:
         comparison: Result of the comparison.
-        new: New version of the objects and files.
+        new: New objects, with the path of their folder.
         options: Options of kubectl that select the cluster; none by default.
     """
     kubectl = " ".join(["kubectl", *options])
@@ -58,14 +58,14 @@ def steps_of(comparison: Comparison, new: Side, options: Sequence[str] = ()) -> 
 
 
 def _has_plugin(manifests: Sequence[Mapping[str, Any]]) -> bool:
-    """Check whether objects run a device plugin, directly or through an operator."""
+    """Check whether objects install a device plugin, directly or through the GPU Operator or a Helm release."""
     return any("device-plugin" in one.components for one in seen.provided_by(manifests))
 
 
 def _before(kubectl: str, difference: Difference) -> Iterator[Step]:
-    """Yield the commands that must run before the apply. Yield nothing if the API server accepts the change.
+    """Yield the commands that the user must run before ``kubectl apply``, because the old object prevents the change.
 
-    Such a command deletes or patches the old object.
+    Such a command deletes or patches the old object. Yield nothing if ``kubectl apply`` alone can make the change.
     """
     document, why = difference.document, _first(difference)
     if _shares_selector(difference) and difference.old:
@@ -90,13 +90,13 @@ def _shares_selector(difference: Difference) -> bool:
 
 
 def _deletion(kubectl: str, document: Document, why: str = "", more: str = "") -> Step:
-    """Return the command that deletes an object, with a warning about what it stops.
+    """Return the command that deletes an object, with a warning about the effect of the deletion.
 
     Args:
         kubectl: Command line of kubectl.
-        document: Object.
-        why: Consequence that needs the deletion; empty if the object only disappears.
-        more: Sentence that follows the warning; empty for none.
+        document: Object to delete.
+        why: Reason why the API server refuses to change the object; empty if the deletion has another reason.
+        more: Sentence to add after the warning; empty for none.
     """
     group, kind, namespace, name = kinds.identity_of(document.manifest)
     resource = f"{kind.lower()}{f'.{group}' if group else ''}"
@@ -110,14 +110,14 @@ def _deletion(kubectl: str, document: Document, why: str = "", more: str = "") -
 
 
 def _places(documents: Sequence[Document], side: Side) -> Iterator[tuple[str, str]]:
-    """Yield pairs: path of a folder or file to apply, and a note.
+    """Yield pairs: a folder or file for ``kubectl apply -f``, and a comment, which is usually empty.
 
-    Folders whose objects need custom resource definitions come last. Their note states that the cluster must have the
-    definitions first. Other notes are empty.
+    Folders with the name ``needs-crds`` come last. Their comment states that the cluster must have the
+    CustomResourceDefinitions first.
 
     Args:
-        documents: Objects to apply.
-        side: New version of all objects. If it comes from a folder, the paths are folders; otherwise, files.
+        documents: Objects that the user must apply.
+        side: All new objects. The result contains folders if ``side.root`` is a folder, and files if it is empty.
     """
     places: dict[str, None] = {}
     for one in sorted(documents, key=lambda one: (_NEEDS_CRDS in one.file, one.file)):

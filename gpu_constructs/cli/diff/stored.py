@@ -1,4 +1,4 @@
-"""The form in which the API server stores objects: without what it adds, with its default values."""
+"""Objects in the form in which the API server stores them: with its defaults, but without fields such as ``uid``."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def mappings_at(holder: Any, path: str) -> Iterator[Object]:
 def stored(manifest: Mapping[str, Any]) -> Object:
     """Return a copy of an object in the form in which the API server stores it, so that code can compare two objects.
 
-    The copy has the default values of built-in kinds and canonical quantities. It has no status and no other data that
-    only the server sets, such as ``uid``. Empty lists and null values are absent, because they mean the same as a field
-    that is not set.
+    The copy has the default values of built-in kinds, and quantities in canonical form, such as ``1`` for ``1000m``. It
+    has no status and no other data that only the API server sets, such as ``uid``. Empty lists and null values are
+    absent, because they mean the same as a field that is not set.
     """
     made: Object = _without_nothing(copy.deepcopy(dict(manifest)))
     made.pop("status", None)
@@ -82,14 +82,14 @@ def stored(manifest: Mapping[str, Any]) -> Object:
 
 
 def _without_nothing(value: Any) -> Any:
-    """Return plain data without the members of mappings that are null or an empty list."""
+    """Return a copy of nested data without the mapping entries whose value is None or an empty list."""
     if isinstance(value, Mapping):
         return {key: _without_nothing(one) for key, one in value.items() if one is not None and one != []}
     return [_without_nothing(one) for one in value] if isinstance(value, list) else value
 
 
 def _fill(manifest: Object) -> None:
-    """Add default values to an object of a built-in kind in place."""
+    """Add the default values of the API server to an object of a built-in kind. The function changes the object."""
     specs = list(pod_specs(manifest))
     for spec in specs:
         _fill_pod(spec, has_requests=manifest["kind"] == "Pod")
@@ -109,7 +109,8 @@ def _fill_pod(spec: Object, *, has_requests: bool) -> None:
 
     Args:
         spec: Pod spec, which the function changes in place.
-        has_requests: Whether requests default to the limits. The server adds them to a Pod, but not to a template.
+        has_requests: Whether to set missing requests to the limits. The API server does so for a Pod, but not for a pod
+            template.
     """
     spec.pop("serviceAccount", None)
     for variable in mappings_at([spec], "containers.env"):
@@ -127,14 +128,16 @@ def _fill_pod(spec: Object, *, has_requests: bool) -> None:
 
 
 def overlaid(live: Any, given: Any, name: str = "") -> Any:
-    """Return the value of a field in the cluster after ``kubectl apply``.
+    """Return the value of a field after ``kubectl apply`` of a new object to an object in the cluster.
 
-    Mappings merge, and so do lists whose items have a key. Any other given value replaces the live value.
+    Mappings merge. Lists whose items have a key, such as the ``name`` of containers, merge by this key. Any other new
+    value replaces the value in the cluster.
 
     Args:
         live: Value in the cluster.
         given: Value in the new object.
-        name: Name of the field, which determines the key of list items; empty for a whole object.
+        name: Name of the field, such as ``containers``, which determines the key of list items. Empty for a whole
+            object.
     """
     if isinstance(live, dict) and isinstance(given, dict):
         merged = {key: overlaid(live.get(key), one, key) for key, one in given.items()}
@@ -148,12 +151,15 @@ def overlaid(live: Any, given: Any, name: str = "") -> Any:
 
 
 def by_key(name: str, items: list[Any], guessed: Sequence[str] = ()) -> dict[str, Any] | None:
-    """Return the items of a list by the key that identifies each; None if the items of the list have no such key.
+    """Return the items of a list by the value that identifies each item, such as the name of a container.
+
+    Return None if the items do not have such a value, or if two items have the same value.
 
     Args:
-        name: Name of the field with the list.
+        name: Name of the field with the list, such as ``containers``.
         items: Items of the list.
-        guessed: Keys to try for lists whose key is not known; none by default.
+        guessed: Fields to try, such as ``name``, if the library does not know the fields that identify items of this
+            list.
     """
     for keys in [KEYS[name]] if name in KEYS else [(key,) for key in guessed]:
         found: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """The command ``doctor``: finds the cause of a problem with GPUs in a cluster, or in a copy of its objects.
 
-The command reads a snapshot of the cluster, and the checks are functions of this snapshot. So a live cluster, a folder
-and the fixtures of the tests lead to the same results.
+The command reads the objects of the cluster into a ``Snapshot``. The checks read only this snapshot, so they have the
+same results for a live cluster and for a folder with a copy of its objects.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to its parser."""
+    """Add the options of the command ``doctor`` to its parser."""
     kubectl.add_cluster(parser)
     parser.add_argument(
         "--from",
@@ -63,10 +63,10 @@ def _duration(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Run the command: check a cluster or saved files, and print the problems. Return the exit status.
+    """Check a live cluster or a saved copy of its objects, and print the problems. Return the exit status.
 
     Raises:
-        CommandError: Options contradict each other, or neither the cluster nor a saved file is readable.
+        CommandError: Options contradict each other, or the cluster or the saved copy is not readable.
     """
     from gpu_constructs.cli.doctor import bundle, output
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> Exit:
         sys.stdout.write(output.rights())
         return Exit.NOTHING
     if args.source and (args.wait or args.context or args.kubeconfig):
-        raise CommandError("--from must not stand beside --wait, --context or --kubeconfig. Remove one of them")
+        raise CommandError("--from excludes --wait, --context and --kubeconfig. Remove --from or these options")
     end = time.monotonic() + args.wait
     while True:
         snapshot, report, is_complete, broken = _looked(args)
@@ -91,9 +91,11 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _looked(args: argparse.Namespace) -> tuple[Snapshot, Report, bool, Sequence[Broken]]:
-    """Return four results: the state of the cluster, the report, a bool, and the broken parts of the input.
+    """Read a cluster or a saved copy of its objects, and run all checks once.
 
-    The bool is True if the command could read everything that a complete report needs.
+    Returns:
+        The state of the cluster, the report, a bool, and the parts of the input that the command could not read. The
+        bool is True if the command could read everything that a complete report needs.
     """
     from gpu_constructs.cli.doctor import bundle, checking, live, output
     from gpu_constructs.cli.doctor.view import View

@@ -1,4 +1,4 @@
-"""Folders with the state of a cluster: bundles of this command, dumps of kubectl, and folders of must-gather."""
+"""Folders with the state of a cluster, from ``doctor --bundle``, ``kubectl get`` or must-gather.sh."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def read(path: str, namespace: str, plan: Plan | None) -> tuple[Snapshot, Sequen
 
     Args:
         path: Folder or file; ``-`` for standard input.
-        namespace: Namespace of the workloads; empty for all.
-        plan: Expected content of the cluster, which the result contains for the checks; None if the user passes none.
+        namespace: Namespace of the workloads; empty for all namespaces.
+        plan: Expected state of the cluster from the option ``--plan``; None without this option.
 
     Raises:
         CommandError: The path does not exist, or contains nothing that the command can read.
@@ -45,9 +45,9 @@ def read(path: str, namespace: str, plan: Plan | None) -> tuple[Snapshot, Sequen
 
 
 def _stated(path: str, has: Collection[str]) -> dict[str, Any]:
-    """Return an index, as in a bundle of ``doctor --bundle``, for another file or folder.
+    """Return data in the form of ``bundle.json`` for a file or folder that ``doctor --bundle`` did not write.
 
-    In the index, each kind without an object counts as not read.
+    In the result, ``where`` is the path. ``unread`` has a reason for each kind without objects, and for missing logs.
 
     Args:
         path: Path of the file or folder.
@@ -63,10 +63,10 @@ def _absent(path: str, name: str) -> str:
 
 
 def _index(folder: Path) -> dict[str, Any]:
-    """Return the index of a bundle, a folder that ``doctor --bundle`` wrote.
+    """Return the content of ``bundle.json`` in a folder that ``doctor --bundle`` wrote.
 
-    The index states the cluster, the kinds that the command could not read, and the services of Talos. Return an empty
-    dict if the folder is not a bundle, or if its index has an unknown form.
+    The keys ``where``, ``unread``, ``partial`` and ``services`` are attributes of ``Snapshot``. Return an empty dict if
+    the file does not exist or has another form.
     """
     try:
         read: Any = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
@@ -94,10 +94,10 @@ def _text(file: Path) -> str:
 
 
 def write(snapshot: Snapshot, folder: Path) -> None:
-    """Write the state of a cluster to a new or empty folder. The user can pass this folder to ``doctor --from``.
+    """Write the state of a cluster to a new or empty folder, which ``doctor --from`` can read.
 
     Raises:
-        CommandError: The folder is not empty, or the operating system does not let the program write there.
+        CommandError: The folder is not empty, or the user has no permission to write to it.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"--bundle must name an empty or new folder, got {folder}. Name another folder")
@@ -132,13 +132,14 @@ def _write(file: Path, text: str) -> None:
 
 
 def read_plan(path: str) -> tuple[Plan, Sequence[documents.Broken]]:
-    """Return the plan (the expected content of a cluster), and the parts that the command could not read.
+    """Return the expected state of a cluster, and the parts of the manifests that the command could not read.
 
-    The plan is a folder of manifests that ``synth`` wrote. The function also reads the capacity plan in ``reports`` and
-    the files in ``machine-config`` beside the folder.
+    Args:
+        path: Folder with the manifests that ``synth`` wrote for the cluster, such as ``dist/home``. For this folder,
+            the function also reads ``dist/reports/home/capacity-plan.json`` and ``dist/machine-config/home/*.yaml``.
 
     Raises:
-        CommandError: The folder does not exist.
+        CommandError: The folder does not exist, or the capacity plan is not readable.
     """
     folder = Path(path)
     found = documents.read([path])
@@ -153,9 +154,10 @@ def read_plan(path: str) -> tuple[Plan, Sequence[documents.Broken]]:
 
 
 def _slots(manifests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the number of slots of each GPU, by name of the resource.
+    """Return the number of slots that nodes advertise for each GPU, by name of the resource.
 
-    The function ignores device plugins with an unknown configuration, and those with several: each node selects one.
+    The function ignores device plugins whose configuration is not known. It also ignores device plugins with several
+    configurations, because a node label selects the configuration.
     """
     from gpu_constructs.cli.seen import provided_by
 
@@ -170,12 +172,12 @@ def _report(file: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise CommandError(f"cannot read {file}: {error}. Synthesize it again", Exit.COULD_NOT_LOOK) from None
+        raise CommandError(f"cannot read {file}: {error}. Run synth again", Exit.COULD_NOT_LOOK) from None
     return read if isinstance(read, dict) else None
 
 
 def _node_labels(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the node labels in a machine configuration of Talos."""
+    """Yield the names and values of the node labels in a machine configuration of Talos."""
     import yaml
 
     try:

@@ -1,4 +1,4 @@
-"""The engine of the checks: it runs each row of the table over a view, in the order of cause."""
+"""Runner of all checks of ``doctor``. A check runs before the checks whose problems it can explain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpu_constructs.records import dataclass
 Status = Literal["ok", "warning", "failed", "unread", "blocked", "inapplicable"]
 _MODULES = ("node", "runtime", "plugin", "operator", "resource", "workload")
 """Modules with the functions of the checks, without ``_checks``."""
-_MALFORMED = "an object has a field with another type than the Kubernetes API"
+_MALFORMED = "an object has a field whose type differs from the Kubernetes API"
 _ESSENTIAL = ("nodes", "plugin", "resources", "scheduling")
 
 
@@ -27,7 +27,7 @@ class Problem:
         object: Kind, namespace and name of the object with the problem; empty if no single object has it.
         reason: Description of the problem, without a period at the end.
         way_out: Instruction that tells the user how to fix the problem. Empty: ``Row.way_out`` of the check applies.
-        link: Page and section of the documentation. Empty: ``Row.link`` of the check applies.
+        link: Page and section of the documentation about the problem. Empty: ``Row.link`` of the check applies.
         severity: Severity of the problem. Empty: ``Row.severity`` of the check applies.
     """
 
@@ -39,12 +39,12 @@ class Problem:
 
 
 class NotLookedError(Exception):
-    """The error of a check that cannot decide. Its message is the reason."""
+    """The error of a check that cannot decide whether there is a problem. The message of the error is the reason."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table ``checks.yaml``, which lists the checks and explains its columns."""
+    """A check of ``doctor``, as a row of the table ``checks.yaml``. A comment in the table explains the columns."""
 
     id: str
     category: str
@@ -70,7 +70,7 @@ class Result:
             apply to the cluster.
         problems: Problems that the check found.
         because: Reason why the check did not run; empty if it ran.
-        cause: ID of the failed check if the status is ``blocked``; otherwise empty.
+        cause: ID of the earlier check that blocked this check; empty for any status except ``blocked``.
     """
 
     row: Row
@@ -82,7 +82,7 @@ class Result:
 
 Check = Callable[[View], Iterator[Problem]]
 CHECKS: dict[str, Check] = {}
-"""Functions of the checks, by ID. The decorator ``check`` fills the table."""
+"""Functions of the checks, by ID of the check. The decorator ``check`` adds most of the functions."""
 
 
 def check(function: Check) -> Check:
@@ -92,7 +92,7 @@ def check(function: Check) -> Check:
 
 
 def rows() -> list[Row]:
-    """Return the rows of the table of checks. A check comes before the checks whose problems it can explain."""
+    """Return the rows of the table ``checks.yaml``. A check precedes the checks whose problems it can explain."""
     made = []
     for group in table(__package__, "checks.yaml"):
         for given in group["checks"]:
@@ -103,7 +103,7 @@ def rows() -> list[Row]:
 
 
 def run(view: View) -> list[Result]:
-    """Return the results of all checks. A check comes before the checks whose problems it can explain."""
+    """Run all checks, and return their results. A check precedes the checks whose problems it can explain."""
     for name in _MODULES:
         import_module(f"{__package__}.{name}_checks")
     done: dict[str, Result] = {}
@@ -136,7 +136,7 @@ def _unread(row: Row, view: View) -> str:
 
     Args:
         row: Row of the table ``checks.yaml``, which states what the check needs.
-        view: Objects that the command has read.
+        view: Objects of the cluster that the command has read, and reasons why other objects are missing.
     """
     snapshot = view.snapshot
     missing = (snapshot.unread[one] for one in row.needs if one in snapshot.unread and one != "logs")
@@ -153,7 +153,7 @@ def _judged(row: Row, problems: Sequence[Problem], view: View) -> Result:
 
 
 def _by_log(row: Row, view: View) -> Iterator[Problem]:
-    """Yield a problem for each program whose log has a line that matches the pattern (``row.log``) of a check."""
+    """Yield a problem for each pod of a GPU component that probably fails and has a log line that fits ``row.log``."""
     for pod, line in view.log_lines(row.log):
         yield Problem(title(pod), f"its log says: {shortened(line)}")
 
@@ -162,15 +162,20 @@ def shortened(text: str, most: int = 160) -> str:
     """Return a text as one line without a period at the end.
 
     Args:
-        text: Text.
-        most: Length after which the function cuts the text and adds an ellipsis.
+        text: Text, for example a message of an event.
+        most: Number of characters after which the function cuts the text and adds an ellipsis.
     """
     line = " ".join(text.split()).removesuffix(".")
     return line if len(line) <= most else f"{line[:most]}…"
 
 
 def could_look(results: Sequence[Result], view: View) -> bool:
-    """Check whether the command could run at least one check in each category that a complete result needs."""
+    """Check whether the command could read enough of the cluster for a complete result.
+
+    The result is False if the nodes or pods are not readable, or an object has an invalid form. It is also False if all
+    applicable checks of one category are ``unread``. Only the categories ``nodes``, ``plugin``, ``resources`` and
+    ``scheduling`` count.
+    """
     if any(one.because == _MALFORMED for one in results) or not view.snapshot.unread.keys().isdisjoint(("Node", "Pod")):
         return False
     applicable = [one for one in results if one.status != "inapplicable"]

@@ -1,4 +1,4 @@
-"""Conditions without which a check does not apply, each with the reason in a sentence."""
+"""Conditions of the checks of ``doctor``. A check applies to a cluster only if its conditions are true."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Condition(NamedTuple):
     """A condition of a check.
 
     Attributes:
-        because: Reason why the check does not apply, for a sentence after "because".
-        holds: Function that checks whether the check applies.
+        because: Reason why the check does not apply to the cluster, as words that follow "because" in a sentence.
+        holds: Function that returns True if the check applies to the cluster.
     """
 
     because: str
@@ -23,13 +23,13 @@ class Condition(NamedTuple):
 
 
 def is_of_the_operator(release: Mapping[str, object]) -> bool:
-    """Check whether a HelmRelease installs the GPU Operator."""
+    """Check whether a HelmRelease of Flux installs the GPU Operator."""
     chart = ((spec(release).get("chart") or {}).get("spec") or {}).get("chart")
     return "gpu-operator" in (chart, metadata(release).get("name"))
 
 
 def _has_started(view: View, pod: Mapping[str, Any]) -> bool:
-    """Check whether a container of a pod has started, so that it could fail, or write a log."""
+    """Check whether at least one container of a pod has started."""
     has_ended = any("exitCode" in state for _, state in container_states(pod))
     return status(pod).get("phase") == "Running" or has_ended or key(pod) in view.snapshot.logs
 

@@ -1,4 +1,4 @@
-"""Reader of a live cluster: objects and logs by kubectl, and the services of Talos nodes by talosctl."""
+"""Reader of a live cluster. It runs kubectl for objects and logs, and talosctl for the services of Talos nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ _TIMEOUT = "--request-timeout=20s"
 
 @dataclass
 class _Reading:
-    """The result of reading a cluster: objects by kind, and reasons why it does not contain others."""
+    """The objects of a cluster that the command has read, by kind, and reasons why other objects are missing.
+
+    Attributes:
+        objects: Objects by kind.
+        unread: Reasons why data is missing, by name of the data: a kind, ``logs`` or ``services``.
+        partial: Reasons why only the objects of one namespace are present, by kind of these objects.
+    """
 
     objects: dict[str, list[Manifest]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
@@ -36,10 +42,11 @@ def read(kubectl: Kubectl, namespace: str, plan: Plan | None, *, all_logs: bool)
     """Return the state of a cluster. The function only reads from the cluster.
 
     Args:
-        kubectl: Program with the options that select the cluster.
-        namespace: Namespace of the workloads; empty for all.
-        plan: Expected content of the cluster, which the result contains for the checks; None if the user passes none.
-        all_logs: Whether to read the logs of all GPU programs. If False, read only those of programs that do not work.
+        kubectl: The program kubectl, with the options that select the cluster.
+        namespace: Namespace of the workloads; empty for all namespaces.
+        plan: Expected state of the cluster from the option ``--plan``; None without this option.
+        all_logs: Whether to read the logs of all GPU components. If False, read only the logs of components that do not
+            work.
 
     Raises:
         KubectlError: The cluster does not answer.
@@ -62,14 +69,14 @@ def _resource(kind: Iterable[str]) -> str:
 def _read_kind(kubectl: Kubectl, kind: str, resource: str, namespace: str, found: _Reading) -> None:
     """Read all objects of a kind, and add them to ``found``.
 
-    If the user has no right to read all, read those of one namespace.
+    If the user may list the kind only in ``namespace``, read only the objects of this namespace.
 
     Args:
-        kubectl: Program that reads the cluster.
-        kind: Kind of the objects.
+        kubectl: The program kubectl, with the options that select the cluster.
+        kind: Kind of the objects, such as ``Pod``.
         resource: Name of the kind for kubectl, such as ``pods``.
-        namespace: Namespace to read if the user has no right to all; empty if there is none.
-        found: Objects by kind, and reasons why a kind is missing.
+        namespace: Namespace from the option ``--namespace``; empty without this option.
+        found: Result to which the function adds the objects, and the reason if objects are missing.
     """
     for scope in ("--all-namespaces", *([f"--namespace={namespace}"] if namespace else [])):
         try:
@@ -88,15 +95,15 @@ def _read_kind(kubectl: Kubectl, kind: str, resource: str, namespace: str, found
 
 
 def _get(kubectl: Kubectl, kind: str, resource: str, *arguments: str) -> list[Manifest]:
-    """Return the objects of a kind, without the data that the command does not need.
+    """Return the objects of a kind, without secret data and other data that ``doctor`` does not need.
 
-    A custom resource definition keeps only its names and its API group.
+    For example, a CustomResourceDefinition keeps only its names and its API group.
 
     Args:
-        kubectl: Program that reads the cluster.
-        kind: Kind of the objects.
+        kubectl: The program kubectl, with the options that select the cluster.
+        kind: Kind of the objects, such as ``Pod``.
         resource: Name of the kind for kubectl, such as ``pods``.
-        arguments: Further arguments of kubectl, such as a namespace.
+        arguments: Further arguments of kubectl, such as ``--all-namespaces``.
     """
     items = json.loads(kubectl.run("get", resource, "--output=json", _TIMEOUT, *arguments)).get("items", [])
     if kind == "CustomResourceDefinition":
@@ -114,9 +121,9 @@ def _read_config_maps(kubectl: Kubectl, view: View, found: _Reading) -> None:
     """Read the ConfigMaps that device plugins mount, and add them to ``found``.
 
     Args:
-        kubectl: Program that reads the cluster.
-        view: Objects that the command has already read.
-        found: Objects by kind, and reasons why a kind is missing.
+        kubectl: The program kubectl, with the options that select the cluster.
+        view: Objects that the command has already read, such as the DaemonSets of device plugins.
+        found: Result to which the function adds the ConfigMaps, and the reason if the user may not read one of them.
     """
     wanted = {(key(one)[0], name) for one in view.programs("device plugin") for name in config_maps(one)}
     made = []
@@ -134,20 +141,21 @@ def _read_config_maps(kubectl: Kubectl, view: View, found: _Reading) -> None:
 
 
 def _logs(kubectl: Kubectl, view: View, found: _Reading, *, all_logs: bool) -> dict[tuple[str, str], str]:
-    """Return the last log lines of GPU programs, such as device plugins, by pairs of namespace and pod name.
+    """Return the last log lines of GPU components, such as device plugins, by pairs of namespace and pod name.
 
-    The result omits pods without log lines. If there are too many pods, it also omits some of them.
+    The result omits pods without log lines. It contains the logs of at most 40 pods.
 
     Args:
-        kubectl: Program that reads the cluster.
+        kubectl: The program kubectl, with the options that select the cluster.
         view: Objects of the cluster.
         found: Result of reading the cluster. If the function cannot read a log, it adds the reason.
-        all_logs: Whether to read the logs of all programs. If False, read only those of programs that do not work.
+        all_logs: Whether to read the logs of all GPU components. If False, read only the logs of components that do not
+            work.
     """
     pods = [pod for pod in view.program_pods() if status(pod).get("containerStatuses") and spec(pod).get("nodeName")]
     chosen = sorted((pod for pod in pods if all_logs or view.is_suspicious(pod)), key=is_ready)
     if len(chosen) > _MOST_LOGS:
-        found.unread["logs"] = f"the command reads the logs of {_MOST_LOGS} pods, and {len(chosen)} pods matter"
+        found.unread["logs"] = f"the command reads the logs of at most {_MOST_LOGS} pods, not of all {len(chosen)}"
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         texts = pool.map(lambda pod: _log(kubectl, pod, found), chosen[:_MOST_LOGS])
         return {key(pod): text for pod, text in zip(chosen, texts, strict=False) if text}
@@ -175,13 +183,13 @@ def _log(kubectl: Kubectl, pod: Manifest, found: _Reading) -> str:
 
 
 def _services(view: View, found: _Reading) -> dict[str, dict[str, str]]:
-    """Return the states of the services of Talos nodes as a nested dict: by node name, then by service name.
+    """Return the states of the services on Talos nodes, such as ``Running``, by node name and then by service name.
 
     The dict is empty if talosctl is not installed or has no configuration.
 
     Args:
         view: Objects of the cluster.
-        found: Result of reading the cluster. If the function cannot read services, it adds the reason.
+        found: Result of reading the cluster. If the function cannot read the services, it adds the reason.
     """
     config = os.environ.get("TALOSCONFIG") or str(Path.home() / ".talos" / "config")
     if shutil.which("talosctl") is None or not Path(config).is_file():
@@ -205,6 +213,6 @@ def _address(node: Manifest) -> str:
 
 
 def services_of(text: str) -> dict[str, str]:
-    """Return the states by service from the table that ``talosctl services`` prints."""
+    """Return the state of each Talos service, by service name, from the output of ``talosctl services``."""
     rows = [line.split() for line in text.splitlines()[1:]]
     return {row[1]: row[2] for row in rows if len(row) > 2}

@@ -1,6 +1,7 @@
 """Reader of folders that the script must-gather.sh of the GPU Operator writes.
 
-Such a folder contains no Node objects. The reader takes the nodes from the output of ``kubectl describe nodes``.
+Such a folder contains no Node objects. The reader builds them from the text files ``gpu_nodes.labels`` and
+``gpu_nodes.descr``. The latter contains the output of ``kubectl describe nodes``.
 
 Source:
     NVIDIA/gpu-operator@v26.7.0:hack/must-gather.sh
@@ -23,12 +24,12 @@ _SECTION = re.compile(r"^(\S[^:]*):\s*(.*)$")
 
 
 def is_must_gather(folder: Path) -> bool:
-    """Check whether the script ``must-gather.sh`` of the GPU Operator wrote a folder, by the names of its files."""
+    """Check whether a folder contains a file of the script ``must-gather.sh``, such as ``gpu_nodes.labels``."""
     return any((folder / name).is_file() for name in (_LABELS, _DESCRIPTION, "gpu_operand_pods.yaml"))
 
 
 def nodes_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the nodes in a folder, with what its files state about their labels, taints and resources."""
+    """Yield Node objects with labels, taints and resources, from the text files in a folder of ``must-gather.sh``."""
     labels = dict(_labels(_text(folder / _LABELS)))
     described = {str(node["metadata"]["name"]): node for node in _described(_text(folder / _DESCRIPTION))}
     for name in {**labels, **described}:
@@ -45,7 +46,7 @@ def _text(file: Path) -> str:
 
 
 def _labels(text: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield pairs for the nodes in a text: name and labels.
+    """Yield a pair for each node in the file ``gpu_nodes.labels`` of must-gather.sh: name and labels.
 
     A node has a line with its name, and then a line ``- key=value`` for each label. Empty lines separate nodes.
     """
@@ -56,7 +57,7 @@ def _labels(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _described(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the nodes in the output of ``kubectl describe nodes``."""
+    """Yield a Node object for each node in the output of ``kubectl describe nodes``."""
     for block in re.split(r"^(?=Name:\s)", text, flags=re.MULTILINE):
         sections = _sections(block)
         name = " ".join(sections.get("Name", []))
@@ -112,7 +113,10 @@ def _taint(line: str) -> dict[str, str] | None:
 
 
 def logs_of(folder: Path) -> dict[tuple[str, str], str]:
-    """Return the logs of the pods that the GPU Operator creates, by pairs of namespace and pod name."""
+    """Return the logs in a folder of ``must-gather.sh``, by pairs of namespace and pod name.
+
+    These are logs of the pods that the GPU Operator creates, such as pods of the device plugin.
+    """
     namespace = _NAMESPACE.search(_text(folder / "gpu_operator_pod.yaml"))
     where, found = namespace[1] if namespace else "", dict[tuple[str, str], str]()
     for file in sorted(folder.glob(f"{_POD_LOG}*.log")):

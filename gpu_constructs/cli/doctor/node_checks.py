@@ -1,4 +1,4 @@
-"""Checks of nodes and their drivers."""
+"""Checks of GPU nodes and their NVIDIA drivers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def node_found(view: View) -> Iterator[Problem]:
         yield Problem("", f"none of the {len(view.nodes)} nodes has a sign of an NVIDIA GPU")
     names = (one.get("title") for one in view.planned_nodes if one.get("count") == 1)
     missing = (name for name in names if name not in view.nodes)
-    yield from (Problem(f"Node {name}", "the plan contains this node, and the cluster does not") for name in missing)
+    yield from (Problem(f"Node {name}", "the plan contains this node, but the cluster does not") for name in missing)
 
 
 @check
@@ -42,20 +42,26 @@ def node_ready(view: View) -> Iterator[Problem]:
 
 @check
 def node_schedulable(view: View) -> Iterator[Problem]:
-    """Return a problem for each GPU node on which no new pod can start."""
+    """Return a problem for each cordoned GPU node, because no new pod starts there."""
     cordoned = (node for node in view.gpu_nodes if spec(node).get("unschedulable"))
     return (Problem(title(node), "someone cordoned the node, so no new pod starts there") for node in cordoned)
 
 
 def extensions(node: Manifest) -> dict[str, str]:
-    """Return the versions of the extensions of a Talos node, by extension, from its labels and annotations."""
+    """Return the versions of the system extensions of a Talos node, by name of the extension.
+
+    The versions are in the labels and annotations whose keys start with ``extensions.talos.dev/``.
+    """
     stated = {**(metadata(node).get("annotations") or {}), **labels(node)}
     return {key.removeprefix(_EXTENSION): value for key, value in stated.items() if key.startswith(_EXTENSION)}
 
 
 @check
 def talos_extensions(view: View) -> Iterator[Problem]:
-    """Yield a problem for each Talos node that lacks an extension or mixes two driver branches."""
+    """Yield a problem for each Talos GPU node that lacks an NVIDIA system extension or mixes driver branches.
+
+    The driver branches are ``lts`` and ``production``.
+    """
     for node in view.talos:
         has = [name for name in extensions(node) if _MODULES.match(name) or _TOOLKIT.match(name)]
         branches = {found[1] for name in has if (found := _BRANCH.search(name))}
@@ -70,7 +76,7 @@ def talos_extensions(view: View) -> Iterator[Problem]:
 
 @check
 def talos_schematic(view: View) -> Iterator[Problem]:
-    """Return a problem for each Talos node that runs a schematic that the plan does not contain."""
+    """Return a problem for each Talos GPU node whose schematic is not in the synthesized files (``--plan``)."""
     planned = view.plan.schematics if view.plan else ()
     running = {title(node): extensions(node).get("schematic", "") for node in view.talos}
     if not any(running.values()):
@@ -82,14 +88,17 @@ def talos_schematic(view: View) -> Iterator[Problem]:
 
 
 def features_of(view: View) -> Iterator[tuple[str, Manifest]]:
-    """Return pairs of the name of a node and its NodeFeature."""
+    """Return pairs: the name of a node, and its NodeFeature object from Node Feature Discovery."""
     of_node = "nfd.node.kubernetes.io/node-name"
     return ((labels(one).get(of_node, metadata(one)["name"]), one) for one in view.all("NodeFeature"))
 
 
 @check
 def talos_modules(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU node that has not loaded the NVIDIA kernel modules, according to its NodeFeature."""
+    """Yield a problem for each GPU node on which the kernel module ``nvidia`` or ``nvidia_uvm`` is not loaded.
+
+    The source is the NodeFeature of the node. The check omits a node if its NodeFeature lists no modules.
+    """
     gpu_nodes = {metadata(node)["name"] for node in view.gpu_nodes}
     for node, feature in features_of(view):
         flags = ((spec(feature).get("features") or {}).get("flags") or {}).get("kernel.loadedmodule") or {}
@@ -101,7 +110,10 @@ def talos_modules(view: View) -> Iterator[Problem]:
 
 @check
 def talos_services(view: View) -> Iterator[Problem]:
-    """Return a problem for each NVIDIA service of a Talos node that is not in its final state."""
+    """Return a problem for each NVIDIA service on a Talos node that is not in the expected state.
+
+    The expected state is ``Running`` for ``ext-nvidia-persistenced`` and ``Finished`` for ``ext-nvidia-cdi-gen``.
+    """
     states = ((node, has, name) for node, has in view.snapshot.services.items() for name in _SERVICES if name in has)
     return (
         Problem(f"Node {node}", f"the service {name} is in the state {has[name]} instead of {_SERVICES[name]}")
@@ -112,7 +124,11 @@ def talos_services(view: View) -> Iterator[Problem]:
 
 @check
 def node_taints(view: View) -> Iterator[Problem]:
-    """Yield a problem for each taint of the plan and each label of the machine configuration that a node lacks."""
+    """Yield a problem for each expected taint or label that a node lacks.
+
+    The capacity plan states the expected taints, and the machine configuration files state the expected labels. The
+    command reads both only with the option ``--plan``.
+    """
     wanted = view.plan.machine_labels if view.plan else {}
     for planned, node in view.planned():
         has = [(one.get("key"), one.get("value", ""), one.get("effect")) for one in spec(node).get("taints") or ()]
@@ -128,7 +144,7 @@ def node_taints(view: View) -> Iterator[Problem]:
 
 @check
 def driver_version(view: View) -> Iterator[Problem]:
-    """Yield a problem for each Talos node whose running driver is not the version in its driver extension."""
+    """Yield a problem for each Talos GPU node that runs another driver version than its driver extension contains."""
     for node in view.talos:
         runs = labels(node).get(_DRIVER, "")
         installed = next((value for name, value in extensions(node).items() if _MODULES.match(name)), runs)
@@ -138,16 +154,22 @@ def driver_version(view: View) -> Iterator[Problem]:
 
 @check
 def driver_daemonset(view: View) -> Iterator[Problem]:
-    """Return a problem for each DaemonSet that installs a driver."""
-    reason = "the GPU Operator manages a driver, and the node brings its own driver"
+    """Return a problem for each DaemonSet of the GPU Operator that installs an NVIDIA driver.
+
+    The check assumes that the GPU nodes already have a driver. The check does not look for this driver.
+    """
+    reason = "the GPU Operator runs this DaemonSet to install a driver, but the GPU nodes already have their own driver"
     return (Problem(title(one), reason) for one in view.programs("driver"))
 
 
 @check
 def driver_label(view: View) -> Iterator[Problem]:
-    """Return a problem for each node whose label asks for a driver of the GPU Operator, although the node has one."""
+    """Return a problem for each GPU node for which the GPU Operator manages a driver although the node has its own.
+
+    The label ``nvidia.com/gpu.deploy.driver`` of the node shows that the GPU Operator manages a driver there.
+    """
     asking = [node for node in view.gpu_nodes if labels(node).get(_DEPLOY) == "true" and extensions(node)]
     if view.programs("driver"):
         asking += [node for node in view.gpu_nodes if labels(node).get(_DEPLOY) == "pre-installed"]
-    reason = f"the value of the label {_DEPLOY} does not last, because the node has a driver"
+    reason = f"by the label {_DEPLOY}, the GPU Operator manages a driver here, but the node has its own driver"
     return (Problem(title(node), reason) for node in asking)

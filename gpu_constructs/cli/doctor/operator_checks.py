@@ -1,4 +1,4 @@
-"""Checks of the GPU Operator, its validator and the validation bridge."""
+"""Checks of the GPU Operator, its validator, and the validation bridge of this library on Talos."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STEPS = {
 
 @check
 def operator_release(view: View) -> Iterator[Problem]:
-    """Yield a problem for each HelmRelease of the GPU Operator that is not ready."""
+    """Yield a problem for each HelmRelease of Flux that installs the GPU Operator and is not ready."""
     for release in filter(is_of_the_operator, view.all("HelmRelease")):
         ready = condition(release, "Ready")
         stated = shortened(f"{ready.get('reason')}: {ready.get('message')}") if ready else "Flux has not reconciled it"
@@ -40,9 +40,9 @@ def operator_release(view: View) -> Iterator[Problem]:
 
 @check
 def operator_nodes(view: View) -> Iterator[Problem]:
-    """Yield problems with the nodes on which the GPU Operator works.
+    """Yield a problem if the GPU Operator finds no GPU node, and for each GPU node that the user excludes.
 
-    There is a problem if the operator finds no GPU node, and for each GPU node whose label excludes all its pods.
+    The label ``nvidia.com/gpu.deploy.operands=false`` keeps all pods of the GPU Operator off a node.
     """
     stated = ((policy, one) for policy in view.all("ClusterPolicy") for one in status(policy).get("conditions") or ())
     messages = ((policy, str(one.get("message"))) for policy, one in stated)
@@ -52,12 +52,18 @@ def operator_nodes(view: View) -> Iterator[Problem]:
         if _NO_NODES.search(text)
     )
     excluded = (node for node in view.gpu_nodes if labels(node).get(_OPERANDS) == "false")
-    yield from (Problem(title(node), f"the label {_OPERANDS}=false keeps all operands away") for node in excluded)
+    yield from (
+        Problem(title(node), f"the label {_OPERANDS}=false keeps all pods of the GPU Operator off this node")
+        for node in excluded
+    )
 
 
 @check
 def operator_values(view: View) -> Iterator[Problem]:
-    """Yield a problem for each value of the HelmRelease that the ClusterPolicy does not have."""
+    """Yield a problem for each Helm value that a HelmRelease of the GPU Operator sets and that a ClusterPolicy lacks.
+
+    The check looks only at values that the Helm chart copies to the ClusterPolicy, such as ``driver.enabled``.
+    """
     for release in filter(is_of_the_operator, view.all("HelmRelease")):
         values = spec(release).get("values") or {}
         wanted = {name: values[name] for name in _COPIED if isinstance(values.get(name), Mapping)}
@@ -65,12 +71,21 @@ def operator_values(view: View) -> Iterator[Problem]:
         wanted |= {name: {"enabled": one["enabled"]} for name, one in switches.items() if "enabled" in one}
         missing = ((policy, path) for policy in view.all("ClusterPolicy") for path in _missing(wanted, spec(policy)))
         yield from (
-            Problem(title(policy), f"it lacks the value {path} of {title(release)}") for policy, path in missing
+            Problem(title(policy), f"this object lacks the value {path}, which {title(release)} sets")
+            for policy, path in missing
         )
 
 
 def _missing(wanted: Mapping[str, Any], has: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Yield the paths of the scalar values in ``wanted`` that ``has`` lacks or sets to another value."""
+    """Yield the path of each value in ``wanted`` that ``has`` lacks or sets to another value.
+
+    The function ignores lists and empty texts in ``wanted``.
+
+    Args:
+        wanted: Helm values of the GPU Operator.
+        has: Spec of the ClusterPolicy.
+        path: Prefix of the paths, such as ``hostPaths.``; empty at the top level.
+    """
     for name, value in wanted.items():
         if isinstance(value, Mapping):
             yield from _missing(value, has.get(name) or {}, f"{path}{name}.")
@@ -80,31 +95,35 @@ def _missing(wanted: Mapping[str, Any], has: Mapping[str, Any], path: str = "") 
 
 @check
 def operator_markers(view: View) -> Iterator[Problem]:
-    """Return a problem for each validator pod on a node where a validation bridge writes the marker files.
+    """Return a problem for each validator pod on a node where a pod of ``ValidationBridge`` writes marker files.
 
-    Up to Talos 1.12, a bridge can write the marker files, which state that a validation step passed. The validator
-    deletes these files if it runs on the same node.
+    A marker file states that a validation step of the GPU Operator passed. The validator deletes the marker files of
+    ``ValidationBridge``.
     """
     bridges = {spec(pod).get("nodeName") for pod in view.program_pods("validation bridge") if not _stages(pod)}
     beside = [pod for pod in view.program_pods("operator validator") if spec(pod).get("nodeName") in bridges]
-    reason = "it runs beside a bridge with markers, whose files it deletes, on Node"
+    reason = "it deletes the marker files that a validation bridge writes on Node"
     return (Problem(title(pod), f"{reason} {spec(pod)['nodeName']}") for pod in beside)
 
 
 def _stages(pod: Manifest) -> bool:
-    """Check whether a bridge copies the driver files. If it does, the validator writes the marker files."""
+    """Check whether a pod of ``ValidationBridge`` has the strategy ``stage``, which writes no marker files."""
     return any(one.get("name") == "STAGE_DIR" for each in containers(spec(pod)) for one in each.get("env") or ())
 
 
 @check
 def operator_validator(view: View) -> Iterator[Problem]:
-    """Return a problem for each pod of the validator that stops at one of its steps."""
+    """Return a problem for each validator pod of the GPU Operator that waits in one of its validation steps."""
     waiting = ((pod, *one) for pod in view.program_pods("operator validator") if (one := waits_in(pod)))
     return (Problem(title(pod), f"it stays in {at}: {_STEPS.get(name, 'its step fails')}") for pod, at, name in waiting)
 
 
 def waits_in(pod: Manifest) -> tuple[str, str] | None:
-    """Return the state and the name of the init container that a pod waits in; None if it waits in none."""
+    """Return the state of a pod and the name of the init container for which the pod waits.
+
+    An example of a state is ``Init:0/4 (driver-validation)``. Return None if the pod is ready, or if all its init
+    containers have succeeded.
+    """
     states = () if is_ready(pod) else status(pod).get("initContainerStatuses") or ()
     ended = [((one.get("state") or {}).get("terminated") or {}).get("exitCode") == 0 for one in states]
     if all(ended):
@@ -117,7 +136,7 @@ def waits_in(pod: Manifest) -> tuple[str, str] | None:
 def operator_plugin(view: View) -> Iterator[Problem]:
     """Yield a problem for each pod of the GPU Operator, except its validator, that waits for a marker file.
 
-    A marker file states that a step of the validation on the node passed. The validator or a bridge writes it.
+    The validator or a validation bridge writes a marker file when a validation step on the node passes.
     """
     operands = (pod for pod in view.program_pods() if program_of(pod) != "operator validator")
     for pod, (at, name) in ((pod, one) for pod in operands if (one := waits_in(pod))):
@@ -129,7 +148,7 @@ def operator_plugin(view: View) -> Iterator[Problem]:
 
 @check
 def operator_policy(view: View) -> Iterator[Problem]:
-    """Yield a problem for each ClusterPolicy that is not ready."""
+    """Yield a problem for each ClusterPolicy of the GPU Operator that is not ready."""
     for policy in (one for one in view.all("ClusterPolicy") if status(one).get("state") != "ready"):
         stated = condition(policy, "Error").get("message") or condition(policy, "Ready").get("message") or "no reason"
         yield Problem(

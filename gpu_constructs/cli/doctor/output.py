@@ -1,4 +1,4 @@
-"""The results of all checks as text, as findings and as data."""
+"""The results of all checks of ``doctor`` as text, as findings and as plain data."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _INDENT = 11
 
 
 def report_of(results: Sequence[Result], where: str, *, is_complete: bool, is_short: bool) -> Report:
-    """Return the report of the command.
+    """Return the report of the command ``doctor``.
 
     Args:
         results: Results of all checks.
-        where: Description of what the command looked at.
-        is_complete: Whether the command could look at everything that matters.
-        is_short: Whether the text leaves out checks that passed or do not apply.
+        where: Description of the source, as in ``Snapshot.where``.
+        is_complete: Whether the command could read enough of the cluster. If False, ``success`` is False in the report.
+        is_short: Whether the text omits checks that passed or do not apply.
     """
     findings = [_finding(result, one) for result in results for one in result.problems]
     checks = [_as_data(one) for one in results]
@@ -73,7 +73,10 @@ def _text(results: Sequence[Result], where: str) -> str:
 
 
 def _lines(results: Sequence[Result]) -> Iterator[str]:
-    """Yield lines of text for the check results of one category. Checks left out for the same reason share a line."""
+    """Yield the lines of text for the results of checks.
+
+    Checks that did not run for the same reason share one line.
+    """
     for one in results:
         if one.status in _COLORS:
             line = terminal.wrapped(f"{one.status.ljust(8)} {one.row.id}: {one.row.title}", _INDENT, 2)
@@ -101,7 +104,7 @@ def _problems(result: Result) -> Iterator[str]:
 
 
 def rights() -> str:
-    """Return the ClusterRole with the rights that the command needs, as YAML."""
+    """Return the ClusterRole with the rights that the command ``doctor`` needs, as YAML."""
     from gpu_constructs.kube import yaml_text
 
     groups: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Checks of the programs on GPU nodes: device plugin, discovery, exporters and DRA driver."""
+"""Checks of GPU components: device plugin, GPU Feature Discovery, GPU metrics exporters and DRA driver."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from gpu_constructs.kube.pod_specs import node_values_required, pod_specs
 
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 _ADVERTISES = ("device plugin", "DRA driver")
-# Programs that need not run on a node, or that have checks of their own.
+# GPU components that need not run on each node, or that have separate checks.
 _OPTIONAL = ("driver", "MPS control daemon", "MIG manager", "operator validator", "container toolkit")
 _ELSEWHERE = (*EXPORTERS, "PowerLimit", "operator validator", "driver")
 
 
 @check
 def plugin_found(view: View) -> Iterator[Problem]:
-    """Yield a problem if no program advertises GPUs."""
+    """Yield a problem if the cluster has neither a device plugin, nor a DRA driver, nor the GPU Operator."""
     if not view.programs(*_ADVERTISES, "GPU Operator") and not view.program_pods(*_ADVERTISES):
         yield Problem("", "the cluster has neither a device plugin nor a DRA driver nor the GPU Operator")
 
 
 def accepts(controller: Manifest, node: Manifest) -> bool:
-    """Check whether the pods of an object can run on a node, by its labels and taints."""
+    """Check whether the labels and taints of a node let the pods of a DaemonSet or Deployment run on it."""
     return all(
         unmatched(one, node) is None and not untolerated(one, node, is_daemon=True) for one in pod_specs(controller)
     )
@@ -51,16 +51,19 @@ def accepts(controller: Manifest, node: Manifest) -> bool:
 
 @check
 def plugin_single(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU node on which two programs advertise GPUs."""
+    """Yield a problem for each GPU node on which several DaemonSets with a device plugin or a DRA driver can run.
+
+    If the GPU Operator installs a device plugin, also yield a problem for each device plugin from another source.
+    """
     daemonsets = [one for one in view.programs(*_ADVERTISES) if one["kind"] == "DaemonSet"]
     for node in view.gpu_nodes:
         there = [title(one) for one in daemonsets if accepts(one, node)]
         if len(there) > 1:
-            yield Problem(title(node), f"these programs advertise its GPUs: {', '.join(there)}")
+            yield Problem(title(node), f"more than one program advertises its GPUs: {', '.join(there)}")
     policies = view.all("ClusterPolicy")
     if any((spec(policy).get("devicePlugin") or {}).get("enabled", True) for policy in policies):
         others = (one for one in view.programs("device plugin") if not _is_an_operand(one))
-        reason = "it runs beside the GPU Operator, which brings a device plugin of its own"
+        reason = "it runs beside the GPU Operator, which installs another device plugin"
         yield from (Problem(title(one), reason) for one in others)
 
 
@@ -72,7 +75,7 @@ def _is_an_operand(manifest: Manifest) -> bool:
 
 @check
 def daemonset_desired(view: View) -> Iterator[Problem]:
-    """Yield a problem for each DaemonSet of a program that runs on no node.
+    """Yield a problem for each DaemonSet of a GPU component, such as the device plugin, that runs on no node.
 
     The problem names the node label that the DaemonSet needs, or the taint that it does not tolerate.
     """
@@ -84,9 +87,10 @@ def daemonset_desired(view: View) -> Iterator[Problem]:
 
 
 def _absence(daemonset: Manifest, node: Manifest) -> str:
-    """Return why a DaemonSet does not run on a node. Return an empty text if it does, or if it should not.
+    """Return the reason why a DaemonSet does not run on a node, such as a missing label.
 
-    It should not run on a node where the label that it selects has the value ``false``.
+    The text is empty if the DaemonSet can run on the node. It is also empty if a required label has the value ``false``
+    on the node: the user then excludes the node on purpose.
     """
     pod_spec = next(pod_specs(daemonset), {})
     missing, taint = unmatched(pod_spec, node), untolerated(pod_spec, node, is_daemon=True)
@@ -98,7 +102,7 @@ def _absence(daemonset: Manifest, node: Manifest) -> str:
 
 @check
 def program_pods(view: View) -> Iterator[Problem]:
-    """Return a problem for each pod of a program that is not ready, with its state."""
+    """Return a problem for each pod of a GPU component, such as the device plugin, that is not ready."""
     pods = (pod for pod in view.program_pods() if program_of(pod) not in _ELSEWHERE and not is_ready(pod))
     return (Problem(title(pod), state_of(view, pod)) for pod in pods if not metadata(pod).get("deletionTimestamp"))
 
@@ -121,20 +125,23 @@ def state_of(view: View, pod: Manifest) -> str:
 
 
 def configurations(view: View) -> list[Manifest]:
-    """Return the ConfigMaps that device plugins mount."""
+    """Return the ConfigMaps that device plugins in the cluster mount."""
     named = ((name, key(one)[0]) for one in view.programs("device plugin") for name in config_maps(one))
     return [found for name, namespace in named if (found := view.find("ConfigMap", name, namespace))]
 
 
 def config_maps(manifest: Manifest) -> list[str]:
-    """Return the names of the ConfigMaps that the pods of an object mount."""
+    """Return the names of the ConfigMaps that the pods of an object, such as a DaemonSet, mount."""
     volumes = (one.get("configMap") or {} for each in pod_specs(manifest) for one in each.get("volumes") or ())
     return [str(one["name"]) for one in volumes if one.get("name")]
 
 
 @check
 def plugin_config(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU node whose label names a configuration that does not exist."""
+    """Yield a problem for each GPU node whose label selects a device plugin configuration that does not exist.
+
+    The label is ``nvidia.com/device-plugin.config``.
+    """
     known = {name for config in configurations(view) for name in config.get("data") or {}}
     specs = [one for plugin in view.programs("device plugin") for one in pod_specs(plugin)]
     known |= {
@@ -146,12 +153,12 @@ def plugin_config(view: View) -> Iterator[Problem]:
     }
     for node in (node for node in view.gpu_nodes if labels(node).get(CONFIG_LABEL, "") not in {"", *known}):
         reason = f"the label {CONFIG_LABEL}={labels(node)[CONFIG_LABEL]} names no configuration"
-        yield Problem(title(node), f"{reason}; there are: {', '.join(sorted(known)) or 'none'}")
+        yield Problem(title(node), f"{reason}; the configurations are: {', '.join(sorted(known)) or 'none'}")
 
 
 @check
 def plugin_sharing(view: View) -> Iterator[Problem]:
-    """Return a problem for each key of a sharing configuration that the device plugin ignores."""
+    """Return a problem for each unknown key in the section ``sharing`` of device plugin configurations."""
     texts = ((config, *one) for config in configurations(view) for one in (config.get("data") or {}).items())
     unknown = ((config, name, path) for config, name, text in texts for path in _unknown_keys(text))
     reason = "which the device plugin ignores"
@@ -178,7 +185,7 @@ def _unknown_keys(text: object) -> list[str]:
 
 @check
 def dra_class(view: View) -> Iterator[Problem]:
-    """Yield a problem for each resource claim that names a DeviceClass that does not exist."""
+    """Yield a problem for each DeviceClass that a ResourceClaim names and that does not exist."""
     known = {metadata(one)["name"] for one in view.all("DeviceClass")}
     devices = ((claim, spec(claim).get("devices") or {}) for claim in view.all("ResourceClaim"))
     for claim, request in ((claim, one) for claim, given in devices for one in given.get("requests") or ()):
@@ -189,7 +196,7 @@ def dra_class(view: View) -> Iterator[Problem]:
 
 @check
 def dra_devices(view: View) -> Iterator[Problem]:
-    """Return a problem for each GPU node for which the DRA driver publishes no device."""
+    """Return a problem for each GPU node for which the DRA driver publishes no device in a ResourceSlice."""
     slices = [spec(one) for one in view.all("ResourceSlice")]
     publishing = {one.get("nodeName") for one in slices if one.get("devices") and "nvidia" in str(one.get("driver"))}
     silent = (node for node in view.gpu_nodes if metadata(node)["name"] not in publishing)
@@ -202,7 +209,7 @@ def dra_devices(view: View) -> Iterator[Problem]:
 
 @check
 def exporter_pods(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod of an exporter that is not ready, and for each GPU node without such a pod."""
+    """Yield a problem for each GPU metrics exporter pod that is not ready, and for each GPU node without such a pod."""
     pods = view.program_pods(*EXPORTERS)
     yield from (Problem(title(pod), state_of(view, pod)) for pod in pods if not is_ready(pod))
     there = {spec(pod).get("nodeName") for pod in pods}
@@ -216,7 +223,7 @@ def exporter_pods(view: View) -> Iterator[Problem]:
 
 @check
 def exporter_monitor(view: View) -> Iterator[Problem]:
-    """Yield a problem for each exporter that no ServiceMonitor or PodMonitor selects and no annotation announces."""
+    """Yield a problem for each GPU metrics exporter that no ServiceMonitor, PodMonitor or scrape annotation covers."""
     monitors = [spec(one).get("selector") for one in view.all("ServiceMonitor", "PodMonitor")]
     if not monitors and not view.all("PrometheusRule"):
         raise NotLookedError("the cluster has no ServiceMonitor, so another program can collect the metrics")
@@ -230,7 +237,10 @@ def exporter_monitor(view: View) -> Iterator[Problem]:
 
 @check
 def alerts(view: View) -> Iterator[Problem]:
-    """Return a problem for each PrometheusRule of the plan that the cluster does not have."""
+    """Return a problem for each PrometheusRule in the synthesized manifests (``--plan``) that the cluster lacks."""
     rules = view.planned_objects("PrometheusRule")
     missing = (one for one in rules if view.find("PrometheusRule", key(one)[1], key(one)[0]) is None)
-    return (Problem(title(one), "the plan has these alerts, and the cluster does not") for one in missing)
+    return (
+        Problem(title(one), "the manifests of --plan contain this alert rule, but the cluster does not")
+        for one in missing
+    )

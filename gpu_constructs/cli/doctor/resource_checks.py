@@ -1,4 +1,4 @@
-"""Checks of node labels and of the GPU resources that nodes advertise, also against the plan."""
+"""Checks of the labels and GPU resources of nodes, and a comparison of both with the capacity plan."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _DEFAULT_DOMAIN = "feature.node.kubernetes.io/"
 
 @check
 def nfd_stale(view: View) -> Iterator[Problem]:
-    """Return a problem for each NodeFeature of a node that does not exist."""
+    """Return a problem for each NodeFeature of Node Feature Discovery that describes a node that does not exist."""
     stale = ((node, one) for node, one in features_of(view) if node not in view.nodes)
     return (Problem(title(one), f"it describes the node {node}, which does not exist") for node, one in stale)
 
 
 @check
 def nfd_labels(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU label that Node Feature Discovery found and the node does not have."""
+    """Yield a problem for each GPU label that is in the NodeFeature of a node but not on the node."""
     for name, feature in features_of(view):
         found = (spec(feature).get("labels") or {}).items()
         full = {label if "/" in label else f"{_DEFAULT_DOMAIN}{label}": value for label, value in found}
@@ -39,7 +39,10 @@ def nfd_labels(view: View) -> Iterator[Problem]:
 
 @check
 def gfd_labels(view: View) -> Iterator[Problem]:
-    """Return a problem for each node with a ready pod of GPU Feature Discovery and without a label for the product."""
+    """Return a problem for each node on which GPU Feature Discovery has not set the label ``nvidia.com/gpu.product``.
+
+    The check looks only at nodes with a ready pod of GPU Feature Discovery.
+    """
     pods = [pod for pod in view.program_pods("GPU Feature Discovery") if is_ready(pod)]
     running = ((pod, view.node_of(pod)) for pod in pods)
     reason = f"runs there, and the node has no label {_PRODUCT}"
@@ -50,7 +53,7 @@ def gfd_labels(view: View) -> Iterator[Problem]:
 
 @check
 def plan_labels(view: View) -> Iterator[Problem]:
-    """Yield a problem for each label of the plan that a node lacks or that has another value there."""
+    """Yield a problem for each GPU label in the capacity plan that a node lacks or has with another value."""
     for planned, node in view.planned():
         for label, value in (planned.get("labels") or {}).items():
             has = labels(node).get(label)
@@ -65,10 +68,13 @@ def plan_labels(view: View) -> Iterator[Problem]:
 
 @check
 def advertised(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU node that advertises no GPU, unless only the DRA driver runs there."""
+    """Yield a problem for each GPU node that advertises no GPU resource.
+
+    Omit a node if a DRA driver can run there and a device plugin cannot.
+    """
     stated = [node for node in view.gpu_nodes if "allocatable" in status(node)]
     if view.gpu_nodes and not stated:
-        raise NotLookedError("no GPU node states its resources")
+        raise NotLookedError("no GPU node has the field status.allocatable")
     for node in (node for node in stated if not any(offered(node).values())):
         has_plugin, has_driver = (
             any(accepts(one, node) for one in view.programs(name)) for name in ("device plugin", "DRA driver")
@@ -81,10 +87,9 @@ def advertised(view: View) -> Iterator[Problem]:
 
 @check
 def unhealthy(view: View) -> Iterator[Problem]:
-    """Return a problem for each GPU resource of a node with unhealthy devices.
+    """Return a problem for each GPU resource of a node that has unhealthy devices.
 
-    Devices are unhealthy if the node offers fewer than its capacity. The check skips resources of which a node offers
-    none.
+    The check reports a resource if ``0 < allocatable < capacity``.
     """
     totals = ((node, *one) for node in view.gpu_nodes for one in gpus(status(node).get("capacity") or {}).items())
     return (
@@ -96,7 +101,10 @@ def unhealthy(view: View) -> Iterator[Problem]:
 
 @check
 def shared_slots(view: View) -> Iterator[Problem]:
-    """Yield a problem for each node whose slots differ from the number of GPUs times the replicas in its labels."""
+    """Yield a problem for each node that does not advertise as many GPU slots as its labels state.
+
+    The expected number is ``nvidia.com/gpu.count`` times ``nvidia.com/gpu.replicas``.
+    """
     for node in view.gpu_nodes:
         total = gpus(status(node).get("capacity") or {})
         count, replicas = (number(labels(node).get(name)) for name in (_COUNT, _REPLICAS))
@@ -108,7 +116,11 @@ def shared_slots(view: View) -> Iterator[Problem]:
 
 @check
 def plan_slots(view: View) -> Iterator[Problem]:
-    """Return a problem for each resource of which a node offers another amount than the plan."""
+    """Return a problem for each GPU resource of which a node advertises more or fewer slots than expected.
+
+    The expected number comes from the capacity plan of ``--plan``. Without a capacity plan, it comes from the device
+    plugins in the synthesized manifests.
+    """
     wanted = [(node, *one) for planned, node in view.planned() for one in (planned.get("allocatable") or {}).items()]
     counted = ((node, number(labels(node).get(_COUNT))) for node in view.gpu_nodes)
     wanted += [(node, name, n * each) for node, n in counted for name, each in view.planned_slots.items() if n]

@@ -1,4 +1,4 @@
-"""Checks of the container runtime, and of the objects that the plan has and the cluster lacks."""
+"""Checks of the container runtime, and of the objects in the synthesized manifests (``--plan``)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def runtimeclass(view: View) -> Iterator[Problem]:
 
 @check
 def runtime_handler(view: View) -> Iterator[Problem]:
-    """Yield a problem for each GPU node whose container runtime does not know a handler."""
+    """Yield a problem for each GPU node whose container runtime lacks the handler of an NVIDIA RuntimeClass."""
     classes = [one.get("handler") for one in view.all("RuntimeClass") if metadata(one)["name"] in view.gpu_classes]
     for node in view.gpu_nodes:
         names = [known.get("name") for known in status(node).get("runtimeHandlers") or ()]
@@ -50,19 +50,24 @@ def runtime_handler(view: View) -> Iterator[Problem]:
 
 @check
 def cdi_devices(view: View) -> Iterator[Problem]:
-    """Return a problem for each pod that waits because the runtime does not find a CDI device."""
+    """Return a problem for each Pending pod whose container runtime does not find a CDI device."""
     return _by_events(view, _NO_DEVICE)
 
 
 def _by_events(view: View, pattern: re.Pattern[str]) -> Iterator[Problem]:
-    """Yield a problem for each waiting pod with an event that a pattern matches."""
+    """Yield a problem for each Pending GPU pod that has an event whose message matches a pattern.
+
+    Args:
+        view: Objects of the cluster.
+        pattern: Regular expression that matches a part of the message.
+    """
     for pod in (pod for pod in view.gpu_pods if status(pod).get("phase") == "Pending"):
         if found := next(filter(pattern.search, view.messages(pod)), None):
             yield Problem(title(pod), shortened(found))
 
 
 def talos_release(view: View, node: Manifest) -> tuple[int, ...]:
-    """Return the release of Talos on a node, such as ``(1, 12)``."""
+    """Return the Talos release of a node, such as ``(1, 12)``. Return an empty tuple if the node states no release."""
     found = re.search(r"v(\d+)\.(\d+)", view.os_image(node))
     return (int(found[1]), int(found[2])) if found else ()
 
@@ -79,10 +84,13 @@ def strategies(manifest: Manifest) -> set[str]:
 
 @check
 def cdi_strategy(view: View) -> Iterator[Problem]:
-    """Return a problem for each device plugin that uses CDI on a release of Talos without support for it."""
+    """Return a problem for each device plugin that uses CDI although a node runs a Talos release before 1.13."""
     old = [view.os_image(node) for node in view.talos if () < talos_release(view, node) < _CDI_SINCE]
     used = ((one, name) for one in view.programs("device plugin") if old for name in strategies(one) if "cdi" in name)
-    return (Problem(title(one), f"it uses the strategy {name}, and a node runs {old[0]}") for one, name in used)
+    return (
+        Problem(title(one), f"it uses the strategy {name}, which needs Talos 1.13, but a node runs {old[0]}")
+        for one, name in used
+    )
 
 
 # --- the plan ----------------------------------------------------------------------------------------------------
@@ -90,7 +98,7 @@ def cdi_strategy(view: View) -> Iterator[Problem]:
 
 @check
 def plan_crds(view: View) -> Iterator[Problem]:
-    """Return a problem for each kind in the plan that no custom resource definition defines."""
+    """Return a problem for each custom resource kind in the synthesized manifests that the cluster does not know."""
     definitions = [*view.all("CustomResourceDefinition"), *view.planned_objects("CustomResourceDefinition")]
     known = {(spec(one).get("group"), (spec(one).get("names") or {}).get("kind")) for one in definitions}
     known |= {
@@ -104,19 +112,22 @@ def plan_crds(view: View) -> Iterator[Problem]:
 
 @check
 def plan_objects(view: View) -> Iterator[Problem]:
-    """Return a problem for each missing object of the plan that must stay in the cluster, such as a DaemonSet."""
+    """Return a problem for each synthesized DaemonSet, Deployment or other lasting object that the cluster lacks.
+
+    The check ignores kinds such as Jobs, because finished Jobs can disappear from the cluster.
+    """
     lasting = (one for one in view.planned_objects(*_LASTING) if one["kind"] in view.snapshot.objects)
     missing = (one for one in lasting if view.find(one["kind"], key(one)[1], key(one)[0]) is None)
-    return (Problem(title(one), "the plan has this object, and the cluster does not") for one in missing)
+    return (Problem(title(one), "the plan has this object, but the cluster does not") for one in missing)
 
 
 @check
 def plan_immutable(view: View) -> Iterator[Problem]:
-    """Yield a problem for each object in the cluster with an immutable field that differs from the plan."""
+    """Yield a problem for each object in the cluster whose synthesized manifest has a changed immutable field."""
     planned = ((one, view.find(one["kind"], key(one)[1], key(one)[0])) for one in view.planned_objects(*_IMMUTABLE))
     compared = [(one, live) for one, live in planned if live is not None]
     if not compared:
-        raise NotLookedError("the cluster has no object of the plan with such a field")
+        raise NotLookedError("the cluster has none of the planned objects with an immutable field")
     for one, live in compared:
         wanted = {name: spec(one)[name] for name in _IMMUTABLE[one["kind"]] if name in spec(one)}
         if different := difference(wanted, spec(live), "spec"):
@@ -124,9 +135,15 @@ def plan_immutable(view: View) -> Iterator[Problem]:
 
 
 def difference(wanted: Any, has: Any, path: str) -> str | None:
-    """Return the path of the first field that an object lacks or that differs; None if all wanted fields are equal.
+    """Return the path of the first field in ``wanted`` that is missing in ``has`` or differs there.
 
-    Fields that only the object in the cluster has do not count, because the API server adds its defaults.
+    Return None if there is no such field. The function ignores fields that are only in ``has``, and fields that are
+    None, 0, False or an empty text in ``wanted``. Lists with different numbers of items differ.
+
+    Args:
+        wanted: Part of a synthesized manifest.
+        has: The same part of the object in the cluster.
+        path: Path of this part, such as ``spec``.
     """
     if isinstance(wanted, Mapping):
         inside = has if isinstance(has, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Checks of pods that do not exist, do not start or do not run, with the cause in one sentence."""
+"""Checks of GPU pods that the API server refused, that stay Pending, or that a node did not admit."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _AT_ADMISSION = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "TopologyA
 
 
 def refused_by(message: str) -> str:
-    """Return the ID of the check that reports why a controller could not create a pod.
+    """Return the ID of the check, such as ``refused-quota``, that reports why a controller could not create a pod.
 
     Args:
-        message: Message of the controller.
+        message: Message of the controller's event.
     """
     return next(name for name, pattern in _REFUSALS if pattern.search(message))
 
 
 def lacks_pods(controller: Manifest) -> bool:
-    """Check whether an object has fewer pods than it must have."""
+    """Check whether an object, such as a DaemonSet, has fewer pods than its spec requires."""
     has, wants = status(controller), spec(controller)
     if controller["kind"] == "DaemonSet":
         return int(has.get("currentNumberScheduled", 0)) < int(has.get("desiredNumberScheduled", 1))
@@ -61,7 +61,7 @@ def refusals(view: View, *, programs: bool) -> Iterator[tuple[Manifest, str]]:
 
     Args:
         view: Objects of the cluster.
-        programs: True for programs on GPU nodes, False for workloads.
+        programs: True for GPU components, such as the device plugin. False for workloads.
     """
     for one, _ in view.controllers(programs=programs):
         messages = view.messages(one, "FailedCreate")
@@ -71,7 +71,7 @@ def refusals(view: View, *, programs: bool) -> Iterator[tuple[Manifest, str]]:
 
 @check
 def program_refused(view: View) -> Iterator[Problem]:
-    """Yield a problem for each program on GPU nodes whose pods the API server refuses."""
+    """Yield a problem for each GPU component, such as the device plugin, whose pods the API server refuses."""
     by_id = {row.id: row for row in rows()}
     for one, message in refusals(view, programs=True):
         row = by_id[refused_by(message)]
@@ -79,7 +79,7 @@ def program_refused(view: View) -> Iterator[Problem]:
 
 
 def _cause(message: str) -> str:
-    """Return the part of a message that states the cause, without the name of the pod."""
+    """Return the part of an event message that states the cause, without ``Error creating:`` and the pod name."""
     return shortened(re.sub(r'^Error creating: (pods "[^"]*" is forbidden: )?', "", message))
 
 
@@ -95,9 +95,9 @@ def _refused(name: str) -> Check:
 
 
 def cause_of(view: View, pod: Manifest) -> tuple[str, str] | None:
-    """Return a pair for a pod without a node: ID of the check that reports it, and cause.
+    """Return the reason why a pod has no node: ID of the check that reports it, such as ``pending-gpu``, and a text.
 
-    Return None if the pod has a node.
+    Return None if the pod has a node or is not Pending.
     """
     scheduled, pod_spec = condition(pod, "PodScheduled"), spec(pod)
     if status(pod).get("phase", "Pending") != "Pending" or pod_spec.get("nodeName"):
@@ -105,7 +105,7 @@ def cause_of(view: View, pod: Manifest) -> tuple[str, str] | None:
     message = str(scheduled.get("message") or next(iter(view.messages(pod, "FailedScheduling")), ""))
     if scheduled.get("reason") == "SchedulingGated" or (pod_spec.get("schedulingGates") and not message):
         gates = ", ".join(one.get("name", "") for one in pod_spec.get("schedulingGates") or ())
-        return "pending-gate", f"the pod waits for the gate {gates or 'of its controller'}"
+        return "pending-gate", f"the pod waits for the scheduling gate {gates or 'of its controller'}"
     for name, pattern in (("pending-volume", _VOLUME), ("pending-claim", _CLAIM)):
         if pattern.search(message):
             return name, shortened(message.partition("preemption:")[0])
@@ -113,12 +113,12 @@ def cause_of(view: View, pod: Manifest) -> tuple[str, str] | None:
 
 
 def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[str, str]:
-    """Return a pair for a pod that has no node yet: ID of the check that reports the pod, and cause.
+    """Return the reason why no node accepts a pod: the ID of the check that reports it, and a text.
 
     Args:
-        view: Objects of the cluster. Labels, taints and free resources of the nodes explain most pods.
+        view: Objects of the cluster.
         pod_spec: Spec of the pod.
-        message: Message of the scheduler, which decides if the nodes do not explain the pod.
+        message: Message of the scheduler. The function uses it only if no label, taint or lack of GPUs is the reason.
     """
     wanted = asked(pod_spec)
     nodes = view.gpu_nodes if wanted else list(view.nodes.values())
@@ -137,14 +137,14 @@ def _by_nodes(view: View, pod_spec: Mapping[str, Any], message: str) -> tuple[st
 
 
 def _shortage(view: View, wanted: Mapping[str, int], nodes: Sequence[Manifest]) -> str:
-    """Return the reason why no node has enough free resources for a pod.
+    """Return a sentence about the first GPU resource that is short: a pod requests more of it than any node has free.
 
-    Return an empty text if, for each resource, some node has enough of it.
+    Return an empty text if no resource is short.
 
     Args:
         view: Objects of the cluster.
-        wanted: Amounts that the pod requests, by resource.
-        nodes: Nodes that accept the pod.
+        wanted: Amounts of GPU resources that the pod requests, by name of the resource.
+        nodes: Nodes whose labels and taints accept the pod.
     """
     for name, amount in wanted.items():
         offers = [(offered(node).get(name, 0), view.held.get((key(node)[1], name), 0)) for node in nodes]
@@ -158,9 +158,9 @@ def _shortage(view: View, wanted: Mapping[str, int], nodes: Sequence[Manifest]) 
 
 @lru_cache(maxsize=1)
 def _causes(view: View) -> list[tuple[Manifest, tuple[str, str]]]:
-    """Return pairs for the pods of workloads that have no node: the pod, and the cause.
+    """Return a pair for each GPU pod of a workload that has no node: the pod, and the reason.
 
-    The cause is again a pair: ID of the check that reports it, and text.
+    The reason is also a pair: the ID of the check that reports it, such as ``pending-gpu``, and a text.
     """
     return [(pod, cause) for pod in view.workloads if (cause := cause_of(view, pod))]
 
@@ -175,13 +175,13 @@ CHECKS |= {row.id: _pending(row.id) for row in rows() if row.id.startswith("pend
 
 @check
 def preempted(view: View) -> Iterator[Problem]:
-    """Return a problem for each pod that a pod of higher priority replaced."""
-    return (Problem(name, "a pod of higher priority took its place") for name in view.preempted())
+    """Return a problem for each pod that the scheduler preempted for a pod of higher priority."""
+    return (Problem(name, "a pod of higher priority preempted it") for name in view.preempted())
 
 
 @check
 def admission(view: View) -> Iterator[Problem]:
-    """Yield a problem for each failed pod that its node did not admit, with the command that deletes it."""
+    """Yield a problem for each GPU pod that the kubelet did not admit, with the command that deletes the pod."""
     failed = (pod for pod in view.gpu_pods if status(pod).get("phase") == "Failed")
     for pod in (pod for pod in failed if str(status(pod).get("reason")).startswith(_AT_ADMISSION)):
         stated = f"{status(pod)['reason']}: {status(pod).get('message')}"
@@ -190,9 +190,9 @@ def admission(view: View) -> Iterator[Problem]:
 
 
 def stopped(pod: Manifest) -> Iterator[tuple[str, str, str]]:
-    """Yield triples for the containers of a pod that wait or ended because of a known problem.
+    """Return a triple for each container state with a reason that a check reports, such as ``OOMKilled``.
 
-    A triple contains the ID of the check that reports the container, the name of the container, and a message.
+    A triple contains the ID of this check, the name of the container, and a message.
     """
     states = ((container, state, str(state.get("reason"))) for container, state in container_states(pod))
     return (

@@ -1,4 +1,4 @@
-"""The state of a cluster as plain data, without secrets: objects by kind, logs, and what the command could not read."""
+"""The state of a cluster as plain data without secrets: objects, logs, and reasons why data is missing."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ TABLES = table(__package__, "tables.yaml")
 KINDS: Sequence[Sequence[str]] = TABLES["kinds"]
 """Kinds that the command reads, each with its API group, its resource, and ``optional`` if a cluster can lack it."""
 READABLE = (*(kind[0] for kind in KINDS), "ConfigMap", "logs", "services")
-"""Names of everything that a snapshot can contain, besides the plan."""
+"""Names of all data that a snapshot can contain, except the plan: kinds, ``logs``, and ``services`` of Talos nodes."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The folder of a cluster that ``synth`` wrote, with its reports.
+    """The expected state of a cluster, from the output files of ``synth`` in the folder that ``--plan`` names.
 
     Attributes:
         folder: Path of the folder as the user passed it.
         manifests: Objects in the folder.
-        report: Content of ``capacity-plan.json``; None if the file does not exist.
-        machine_labels: Node labels in the machine configuration.
+        report: Capacity plan from the file ``capacity-plan.json``; None if the file does not exist.
+        machine_labels: Values of the node labels in the machine configuration files, by key of the label.
         schematics: IDs of the Talos schematics.
-        slots: Slots that the device plugins in the manifests advertise for each GPU, by resource.
+        slots: Number of slots that the device plugins in the manifests advertise for each GPU, by resource name.
     """
 
     folder: str
@@ -46,14 +46,14 @@ class Snapshot:
     """The state of a cluster at one time.
 
     Attributes:
-        where: Description of the source: a context and its server, or a path.
+        where: Description of the source: kubectl context and API server, or path of a saved copy.
         objects: Objects by kind. A kind that the command could not read is absent.
         unread: Reasons why data is missing, by name of the data: a kind, ``logs`` or ``services``.
         partial: Reasons why the snapshot has only the objects of one namespace, by kind of these objects.
         logs: Logs of pods, by namespace and name of the pod.
         services: States of the services of Talos nodes, by node and service.
-        namespace: Namespace to which the user limits the workloads; empty for all.
-        plan: Plan to compare the cluster with; None by default.
+        namespace: Namespace whose workloads the checks examine; empty for all namespaces.
+        plan: Expected state of the cluster; None without the option ``--plan``.
     """
 
     where: str
@@ -69,8 +69,8 @@ class Snapshot:
 def by_kind(manifests: Iterable[Manifest]) -> dict[str, list[Manifest]]:
     """Return lists of objects by kind, without content that can be secret.
 
-    The lists contain no Secrets, and other objects as ``cleaned`` returns them. If several objects of a kind have the
-    same namespace and name, the list contains only the last one.
+    The lists do not contain Secrets. Other objects lack, for example, values of environment variables and credentials.
+    If several objects of a kind have the same namespace and name, the list contains only the last of these objects.
     """
     found: dict[str, dict[tuple[str, str], Manifest]] = {}
     for manifest in manifests:
@@ -115,15 +115,15 @@ def _member(key: str, value: Any) -> Any:
 def _variable(variable: Manifest) -> Manifest:
     """Return an environment variable of a container without its value, which can be secret.
 
-    The result keeps only the name. If the value is one of the harmless words that the checks need, the key ``word``
-    contains it.
+    The result has the key ``name``. If the value is harmless and the checks need it, the result also has the key
+    ``word`` with the value, such as ``all`` for ``NVIDIA_VISIBLE_DEVICES``.
     """
     name, value = str(variable.get("name")), variable.get("value", variable.get("word"))
     return {"name": name, **({"word": value} if value in TABLES["words"].get(name, ()) else {})}
 
 
 def cleaned_log(text: str) -> str:
-    """Return a log in which a mark replaces the words that look like credentials."""
+    """Return a log in which ``[removed]`` replaces the words that look like credentials."""
     return "\n".join(_clean_line(line) for line in text.splitlines())
 
 

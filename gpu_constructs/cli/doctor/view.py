@@ -1,4 +1,4 @@
-"""Facts that several checks derive from a snapshot: GPU nodes, programs on them, and pods that use GPUs."""
+"""Data that several checks of ``doctor`` derive from a snapshot: GPU nodes, GPU components, and pods that use GPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_SCHEDULE = ("NoSchedule", "NoExecute")
 
 
 def metadata(manifest: Manifest) -> dict[str, Any]:
-    """Return the metadata of an object."""
+    """Return the metadata of an object; empty if it has none."""
     return manifest.get("metadata") or {}
 
 
@@ -51,7 +51,7 @@ def title(manifest: Manifest) -> str:
 
 
 def condition(manifest: Manifest, name: str) -> dict[str, Any]:
-    """Return a condition in the status of an object; empty if it has no such condition."""
+    """Return the condition of a type, such as ``Ready``, in the status of an object; empty if there is none."""
     return next((one for one in status(manifest).get("conditions") or () if one.get("type") == name), {})
 
 
@@ -61,9 +61,10 @@ def is_ready(pod: Manifest) -> bool:
 
 
 def container_states(pod: Manifest) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield pairs for the containers of a pod that wait or have ended, now or before their last start.
+    """Yield pairs: the name of a container of a pod, and a state in which the container waits or has ended.
 
-    A pair contains the name of the container, and its state in the form of Kubernetes.
+    The states come from the fields ``state`` and ``lastState``. An example of a state is
+    ``{"reason": "OOMKilled", "exitCode": 137}``.
     """
     parts = [status(pod).get(part) or () for part in ("initContainerStatuses", "containerStatuses")]
     for one in (one for part in parts for one in part):
@@ -74,7 +75,11 @@ def container_states(pod: Manifest) -> Iterator[tuple[str, dict[str, Any]]]:
 def variable(pod_spec: Mapping[str, Any], name: str) -> set[str]:
     """Return the values of an environment variable in the containers of a pod.
 
-    The snapshot keeps only values that can contain no secret. The result lacks other values.
+    The result lacks values that can be secret, because the snapshot does not contain them.
+
+    Args:
+        pod_spec: Spec of the pod.
+        name: Name of the environment variable.
     """
     given = (one for container in containers(pod_spec) for one in container.get("env") or ())
     return {one["word"] for one in given if one.get("name") == name and "word" in one}
@@ -86,13 +91,17 @@ def number(text: object) -> int:
 
 
 def gpus(amounts: Mapping[str, Any]) -> dict[str, int]:
-    """Return the amounts of the extended resources of NVIDIA."""
+    """Return the amounts of the extended resources of NVIDIA, such as ``nvidia.com/gpu``, by name of the resource.
+
+    Args:
+        amounts: Amounts of all resources, such as ``allocatable`` of a node.
+    """
     found = {name: str(amount) for name, amount in amounts.items() if name.startswith(DOMAIN)}
     return {name: int(amount) for name, amount in found.items() if amount.isdigit()}
 
 
 def asked(pod_spec: Mapping[str, Any]) -> dict[str, int]:
-    """Return the extended resources of NVIDIA that a pod requests."""
+    """Return the amounts of NVIDIA's extended resources that a pod requests, by name, such as ``nvidia.com/gpu``."""
     given = [(one, one.get("resources") or {}) for one in containers(pod_spec)]
     of_each = {id(one): gpus({**(has.get("requests") or {}), **(has.get("limits") or {})}) for one, has in given}
     most: dict[str, int] = {}
@@ -102,12 +111,15 @@ def asked(pod_spec: Mapping[str, Any]) -> dict[str, int]:
 
 
 def untolerated(pod_spec: Mapping[str, Any], node: Manifest, *, is_daemon: bool = False) -> str | None:
-    """Return the first taint of a node that keeps a pod away, such as ``dedicated=ai:NoSchedule``; None without one.
+    """Return the first taint of a node that a pod does not tolerate, such as ``dedicated=ai:NoSchedule``.
+
+    Return None if there is no such taint.
 
     Args:
         pod_spec: Spec of the pod.
         node: Node with the taints.
-        is_daemon: Whether a DaemonSet creates the pod. Its controller adds tolerations for the states of nodes.
+        is_daemon: Whether the pod belongs to a DaemonSet. If True, ignore taints such as
+            ``node.kubernetes.io/not-ready``, because Kubernetes adds tolerations for them.
     """
     taints = spec(node).get("taints") or ()
     for taint in (one for one in taints if not (is_daemon and one["key"].startswith("node.kubernetes.io/"))):
@@ -126,7 +138,10 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def unmatched(pod_spec: Mapping[str, Any], node: Manifest) -> str | None:
-    """Return the first label that a pod requires and a node does not have, such as ``pool=gpu``, or None."""
+    """Return the first label that a pod requires and a node does not have, such as ``pool=gpu``.
+
+    Return None if the node has all required labels.
+    """
     has = labels(node)
     for name, value in (pod_spec.get("nodeSelector") or {}).items():
         if has.get(name) != value:
@@ -156,7 +171,7 @@ class View:
 
     Attributes:
         snapshot: State of the cluster.
-        plan: Plan to compare the cluster with; None if the user passes none.
+        plan: Expected state of the cluster; None without the option ``--plan``.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -165,23 +180,23 @@ class View:
         self._known: dict[int, str | None] = {}
 
     def all(self, *kinds: str) -> list[Manifest]:
-        """Return the objects of some kinds; none of a kind that the snapshot lacks."""
+        """Return the objects of the given kinds. Omit kinds that the snapshot does not contain."""
         return [one for kind in kinds for one in self.snapshot.objects.get(kind, ())]
 
     def find(self, kind: str, name: str, namespace: str = "") -> Manifest | None:
-        """Return an object; None if the snapshot does not have it."""
+        """Return the object with the given kind, name and namespace. Return None if the snapshot lacks it."""
         return next((one for one in self.all(kind) if key(one) == (namespace, name)), None)
 
     # --- nodes ------------------------------------------------------------------------------------------------
 
     @cached_property
     def nodes(self) -> dict[str, Manifest]:
-        """Nodes by name."""
+        """Nodes of the cluster, by name."""
         return {metadata(node)["name"]: node for node in self.all("Node")}
 
     @cached_property
     def gpu_nodes(self) -> list[Manifest]:
-        """Nodes with a sign of a GPU: a label, an annotation, an advertised resource, or the plan."""
+        """Nodes with an NVIDIA GPU. Labels, annotations, ``status.capacity`` or the capacity plan show the GPU."""
         planned = {one.get("title") for one in self.planned_nodes}
         return [node for name, node in self.nodes.items() if _has_gpu(node) or name in planned]
 
@@ -197,34 +212,46 @@ class View:
 
     @cached_property
     def planned_nodes(self) -> Sequence[Mapping[str, Any]]:
-        """Nodes of the capacity plan. The list is empty without a plan."""
+        """Nodes of the capacity plan (option ``--plan``). The list is empty without a capacity plan."""
         return (self.plan.report.get("nodes") or ()) if self.plan and self.plan.report else ()
 
     def planned(self) -> Iterator[tuple[Mapping[str, Any], Manifest]]:
-        """Return pairs of a node of the capacity plan and the node of the cluster with the same name."""
+        """Return pairs: a node in the capacity plan, and its Node object. Omit nodes that are not in the cluster."""
         return ((one, self.nodes[one["title"]]) for one in self.planned_nodes if one.get("title") in self.nodes)
 
     def node_of(self, pod: Manifest) -> Manifest | None:
-        """Return the node of a pod; None if the pod has no node, or the snapshot does not have it."""
+        """Return the Node object of a pod. Return None if the pod has no node, or if the snapshot lacks the node."""
         return self.nodes.get(spec(pod).get("nodeName", ""))
 
     def planned_objects(self, *kinds: str) -> list[Manifest]:
-        """Return those objects of the plan that have one of the given kinds. Without kinds, return all objects."""
+        """Return the synthesized objects (option ``--plan``) of the given kinds. Without kinds, return all objects."""
         return [one for one in (self.plan.manifests if self.plan else ()) if not kinds or one["kind"] in kinds]
 
     @property
     def planned_slots(self) -> Mapping[str, int]:
-        """Slots for each GPU by resource, from the manifests of a plan without a report; empty if not known."""
+        """Number of slots that nodes must advertise for each GPU, by resource name, such as ``nvidia.com/gpu``.
+
+        The source is the synthesized manifests (option ``--plan``). If there is a capacity plan, the dict is empty,
+        because the checks then use the capacity plan.
+        """
         return self.plan.slots if self.plan and not self.plan.report else {}
 
     # --- programs ---------------------------------------------------------------------------------------------
 
     def programs(self, *names: str) -> list[Manifest]:
-        """Return the DaemonSets and Deployments of the named programs on GPU nodes. Without names, return all."""
+        """Return the DaemonSets and Deployments of GPU components, such as the device plugin or the DCGM exporter.
+
+        Args:
+            names: Names of the components, such as ``device plugin``. Without names, all components count.
+        """
         return [one for one in self.all("DaemonSet", "Deployment") if self._is(one, names)]
 
     def program_pods(self, *names: str) -> list[Manifest]:
-        """Return the pods of the named programs on GPU nodes. Without names, return the pods of all programs there."""
+        """Return the pods of GPU components, such as the device plugin or the DCGM exporter.
+
+        Args:
+            names: Names of the components, such as ``device plugin``. Without names, all components count.
+        """
         return [pod for pod in self.all("Pod") if self._is(pod, names)]
 
     def _is(self, manifest: Manifest, names: Sequence[str]) -> bool:
@@ -232,7 +259,7 @@ class View:
         return program is not None and (not names or program in names)
 
     def _program(self, manifest: Manifest) -> str | None:
-        """Return the name of the GPU program that an object runs, and remember it. Return None for other programs."""
+        """Return the name of the GPU component that an object runs, and cache it. Return None for other objects."""
         if id(manifest) not in self._known:
             self._known[id(manifest)] = program_of(manifest)
         return self._known[id(manifest)]
@@ -246,14 +273,17 @@ class View:
 
     @cached_property
     def workloads(self) -> list[Manifest]:
-        """Pods that use GPUs and are not programs of the GPU stack, in the namespace that the user chose."""
+        """Pods that use GPUs, except pods of GPU components such as the device plugin.
+
+        With the option ``--namespace``, the list contains only the pods of this namespace.
+        """
         return [pod for pod in self.all("Pod") if self._is_ours(pod) and self.uses_gpus(spec(pod))]
 
     @cached_property
     def held(self) -> Mapping[tuple[str, str], int]:
-        """Amounts of GPU resources that pods reserve, by node name and resource name.
+        """Amounts of GPU resources that pods request, by node name and resource name. Pods that ended do not count.
 
-        The node name is empty for pods without a node.
+        For pods without a node, the node name is empty.
         """
         found: dict[tuple[str, str], int] = {}
         for pod in self.all("Pod"):
@@ -265,14 +295,14 @@ class View:
 
     @property
     def gpu_pods(self) -> list[Manifest]:
-        """Pods of the programs on GPU nodes, and all other pods that use GPUs."""
+        """Pods of GPU components, such as the device plugin, and all other pods that use GPUs."""
         return [*self.program_pods(), *self.workloads]
 
     def _is_ours(self, manifest: Manifest) -> bool:
         return self._program(manifest) is None and self.snapshot.namespace in ("", key(manifest)[0])
 
     def uses_gpus(self, pod_spec: Mapping[str, Any]) -> bool:
-        """Check whether a pod requests a GPU, has a RuntimeClass of NVIDIA, or names a resource claim."""
+        """Check whether a pod requests a GPU, has an NVIDIA RuntimeClass, or uses a ResourceClaim."""
         named = pod_spec.get("runtimeClassName")
         has_class = named is not None and (named in self.gpu_classes or "nvidia" in named)
         return bool(asked(pod_spec)) or has_class or bool(pod_spec.get("resourceClaims"))
@@ -281,7 +311,7 @@ class View:
         """Yield the objects that create GPU pods, each with its pod spec.
 
         Args:
-            programs: True for the programs on GPU nodes, False for the workloads.
+            programs: True for GPU components, such as the device plugin. False for workloads.
         """
         for one in self.all(*_CONTROLLERS):
             for pod_spec in pod_specs(one):
@@ -312,12 +342,15 @@ class View:
         return [" ".join(str(one.get("message") or one.get("note") or "").split()) for one in given]
 
     def preempted(self) -> list[str]:
-        """Return the names of pods that a pod of higher priority replaced."""
+        """Return the pods that the scheduler preempted for a pod of higher priority, as ``Pod namespace/name``."""
         gone = [at for at, events in self._events.items() if any(one.get("reason") == "Preempted" for one in events)]
         return [f"Pod {namespace}/{name}" for kind, namespace, name in gone if kind == "Pod"]
 
     def log_lines(self, pattern: str) -> Iterator[tuple[Manifest, str]]:
-        """Yield the pods of programs that do not work, each with the first line of its log that a pattern matches."""
+        """Yield pairs: a pod of a GPU component, and the first line of its log that matches a pattern.
+
+        The pairs omit pods that probably work, and pods without such a line.
+        """
         wanted = re.compile(pattern, re.IGNORECASE)
         for pod in filter(self.is_suspicious, self.program_pods()):
             ends = [str(state.get("message") or "") for _, state in container_states(pod)]
@@ -326,14 +359,17 @@ class View:
                 yield pod, line
 
     def is_suspicious(self, pod: Manifest) -> bool:
-        """Check whether a pod of a program is not ready, or its node advertises no GPU."""
+        """Check whether a pod of a GPU component, such as the device plugin, probably does not work.
+
+        The result is True if the pod is not ready, or if it is a device plugin on a node that advertises no GPU.
+        """
         node = self.nodes.get(spec(pod).get("nodeName", ""))
         is_idle = program_of(pod) == "device plugin" and node is not None and not any(offered(node).values())
         return not is_ready(pod) or is_idle
 
 
 def offered(node: Manifest) -> dict[str, int]:
-    """Return the GPU resources that a node offers to pods."""
+    """Return the GPU resources in ``allocatable`` of a node, by name of the resource."""
     return gpus(status(node).get("allocatable") or {})
 
 
@@ -344,7 +380,7 @@ def _has_gpu(node: Manifest) -> bool:
 
 
 def program_of(manifest: Manifest) -> str | None:
-    """Return the name of the program on GPU nodes that an object runs; None if it runs another program."""
+    """Return the name of the GPU component that an object runs, such as ``device plugin``; None for other objects."""
     specs: Iterable[dict[str, Any]] = list(pod_specs(manifest))
     if any(map(asked, specs)):
         return None

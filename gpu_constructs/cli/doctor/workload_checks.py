@@ -1,4 +1,4 @@
-"""Checks of pods that have a node: images, containers, memory, and the GPUs that they see."""
+"""Checks of GPU pods that have a node: images, containers, memory, and the GPUs that the containers see."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 def explained(message: str) -> tuple[str, str]:
-    """Return two texts for an error message of the container runtime: the solution, and the page of the documentation.
+    """Return two texts for an error message of the container runtime: the solution, and a page of the documentation.
 
-    Both texts are empty if the library does not know the message.
+    If the library does not know the error message, both texts are empty.
     """
     row = next((row for pattern, row in _RUNTIME if pattern.search(message)), None)
     return (row["way_out"], f"docs/{row['link']}") if row else ("", "")
@@ -52,7 +52,7 @@ def _stopped(name: str) -> Check:
 
 
 def _last_words(pod: Manifest) -> list[str]:
-    """Return the messages of the containers of a pod that have ended."""
+    """Return the messages in the states ``waiting`` and ``terminated`` of the containers of a pod."""
     return [str(state.get("message") or "") for _, state in container_states(pod)]
 
 
@@ -61,7 +61,7 @@ CHECKS |= {name: _stopped(name) for name in TABLES["states"] if name != "workloa
 
 @check
 def workload_runtime(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod whose containers the runtime cannot create."""
+    """Yield a problem for each GPU pod whose containers the container runtime cannot create."""
     yield from _stopped("workload-runtime")(view)
     waiting = (pod for pod in view.workloads if status(pod).get("phase") == "Pending")
     for pod, messages in ((pod, view.messages(pod, "FailedCreatePodSandBox")) for pod in waiting):
@@ -70,21 +70,21 @@ def workload_runtime(view: View) -> Iterator[Problem]:
 
 @check
 def workload_blind(view: View) -> Iterator[Problem]:
-    """Yield a problem for each running pod that holds a GPU and does not see it."""
+    """Yield a problem for each running pod whose containers do not see the GPU that Kubernetes allocated to the pod."""
     talos = {metadata(node)["name"] for node in view.talos}
     has_cdi = any("cdi" in name for one in view.programs("device plugin") for name in strategies(one))
     holding = (pod for pod in view.workloads if status(pod).get("phase") == "Running" and asked(spec(pod)))
     for pod in holding:
         is_bare = spec(pod).get("nodeName") in talos and not spec(pod).get("runtimeClassName")
         if hidden := sorted(variable(spec(pod), _VISIBLE) & {"none", "void"}):
-            yield Problem(title(pod), f"{_VISIBLE}={hidden[0]} hides the GPU that the pod holds")
+            yield Problem(title(pod), f"{_VISIBLE}={hidden[0]} hides the GPU of the pod from its containers")
         elif is_bare and not has_cdi:
-            yield Problem(title(pod), "it holds a GPU, and without a RuntimeClass the container does not get it")
+            yield Problem(title(pod), "it requests a GPU, but without a RuntimeClass its containers do not see it")
 
 
 @check
 def workload_all(view: View) -> Iterator[Problem]:
-    """Return a problem for each pod whose environment asks for all GPUs of the node."""
+    """Return a problem for each pod that gets all GPUs of its node by ``NVIDIA_VISIBLE_DEVICES=all``."""
     pods = (pod for pod in view.workloads if status(pod).get("phase") in ("Running", "Pending"))
     reason = f"{_VISIBLE}=all overrides the allocation, so the pod sees every GPU of its node"
     return (Problem(title(pod), reason) for pod in pods if "all" in variable(spec(pod), _VISIBLE))
@@ -92,16 +92,19 @@ def workload_all(view: View) -> Iterator[Problem]:
 
 @check
 def workload_memory(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod that ran out of GPU memory, and for running pods that together can run out of it."""
+    """Yield a problem for each pod that ran out of GPU memory, and for each group of pods that can run out of it.
+
+    The pods of such a group run, share a GPU, and together can use more memory than the GPU has.
+    """
     ended = (pod for pod in view.workloads if any(map(_MEMORY.search, _last_words(pod))))
-    yield from (Problem(title(pod), "its last message says that CUDA is out of memory") for pod in ended)
+    yield from (Problem(title(pod), "the last message of a container says that CUDA is out of memory") for pod in ended)
     yield from _conflicts(view)
 
 
 def _conflicts(view: View) -> Iterator[Problem]:
-    """Yield a problem for each group of running pods that together can use more memory than their device has.
+    """Yield a problem for each group of running pods that together can use more memory than their GPU has.
 
-    The capacity plan shows these groups.
+    The capacity plan (option ``--plan``) states these groups.
     """
     report = view.plan.report if view.plan and view.plan.report else {}
     consumers = [(str(one.get("namespace", "")), str(one.get("name"))) for one in report.get("consumers", ())]
@@ -116,7 +119,7 @@ def _conflicts(view: View) -> Iterator[Problem]:
 
 @check
 def power_limit(view: View) -> Iterator[Problem]:
-    """Yield a problem for each pod of PowerLimit that is not ready, with the last line of its log that says why."""
+    """Yield a problem for each pod of the construct ``PowerLimit`` that is not ready. The problem states why."""
     for pod in (pod for pod in view.program_pods("PowerLimit") if not is_ready(pod)):
         lines = [line for line in view.snapshot.logs.get(key(pod), "").splitlines() if _POWER.search(line)]
         yield Problem(title(pod), f"its log says: {shortened(lines[-1])}" if lines else state_of(view, pod))

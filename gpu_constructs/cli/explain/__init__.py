@@ -1,4 +1,4 @@
-"""The command ``explain``: prints what the documentation says about a code, an alert, a name or a term, offline."""
+"""The command ``explain``: prints, offline, what the documentation says about a rule, alert, construct or term."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _CHECKS, _OF_DOCTOR = "checks of lint", "checks of doctor"
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the documentation says about a name.
+    """What the documentation says about a name, such as the name of an alert or the code of a rule.
 
     Attributes:
-        group: Plural noun for names of this sort.
-        title: Title; empty if the name is enough.
+        group: Kind of the name as a plural noun, such as ``alerts``.
+        title: Title that the command prints after the name; empty if the name alone is the heading.
         text: Paragraphs in Markdown.
         link: Page and section of the documentation.
     """
@@ -99,10 +99,13 @@ def explanations() -> dict[str, Explanation]:
 
 
 def _chosen(known: Mapping[str, Explanation], given: str) -> dict[str, str]:
-    """Return the names in ``known`` that the user means, by what the user typed: the whole text, or else each word.
+    """Return a dict from each name as the user typed it, such as ``r7``, to the name in ``known``, such as ``R07``.
+
+    If ``given`` as a whole is a name, such as ``machine configuration``, the only key is ``given``. Otherwise, each
+    word of ``given`` is a key.
 
     Raises:
-        CommandError: ``known`` contains neither the whole nor one of the words.
+        CommandError: ``given`` is not a name, and one of its words is not a name either.
     """
     try:
         return {given: _name_among(known, given)}
@@ -113,7 +116,7 @@ def _chosen(known: Mapping[str, Explanation], given: str) -> dict[str, str]:
 def _name_among(known: Mapping[str, Explanation], given: str) -> str:
     """Return the name in ``known`` that the user means.
 
-    Upper and lower case are equal, and a rule needs no leading zero: ``r7`` stands for ``R07``.
+    The function ignores case, and the code of a rule needs no leading zero: ``r7`` stands for ``R07``.
 
     Args:
         known: Explanations by name. A name that ends with ``*`` stands for all names with the same start.
@@ -139,7 +142,10 @@ def _name_among(known: Mapping[str, Explanation], given: str) -> str:
 
 
 def _boards(name: str) -> Iterator[str]:
-    """Yield a paragraph with the boards that have the profile of a MIG resource."""
+    """Yield a paragraph with the boards that support a MIG resource, such as ``nvidia.com/mig-1g.10gb``.
+
+    Yield nothing for the name of anything else.
+    """
     profile = re.match(r"nvidia\.com/mig-(\d+g\.\d+gb)", name.lower())
     if profile:
         from gpu_constructs.catalog.mig_profiles import MIG_PROFILES
@@ -161,7 +167,7 @@ def plain(markdown: str) -> Iterator[str]:
 
 
 def _words(text: str) -> str:
-    """Return a text in Markdown without links and emphasis, on one line."""
+    """Return a text in Markdown on one line, with plain text in place of links, bold text and code."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(text.split()))
     return re.sub(r"\*\*([^*]*?)\.?\*\*", r"\1:", text).replace("`", "")
 

@@ -1,4 +1,4 @@
-"""The command ``init``: writes a small app that works at once."""
+"""The command ``init``: writes a small cdk8s app that runs without a change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMES = (
     *("GpuNode", "GpuProfile", "GpuRequest", "Sharing", "synth"),
 )
 _RUNTIME_CLASS = ', runtime_class="nvidia-gpu"'
-"""Keyword for clusters that create the RuntimeClass ``nvidia`` themselves: the app creates another name."""
+"""Keyword argument for K3s and RKE2, which create the RuntimeClass ``nvidia``. The app creates ``nvidia-gpu``."""
 _PATCH = "talosctl --nodes <node-ip> patch machineconfig --patch @dist/machine-config/gpu-node.yaml"
 _PATCH_IN_README = f"""
 If the nodes run an image with the NVIDIA extensions, patch their machine configuration before you apply the manifests:
@@ -49,13 +49,14 @@ Pass --find-links WHEELDIR, which names a folder with its wheel."""
 
 
 class _Question(NamedTuple):
-    """A fact about the cluster that the user can pass.
+    """A property of the cluster, such as the number of GPU nodes, for which ``init`` has an option and a question.
 
     Attributes:
         option: Name of the option, without hyphens.
         default: Value if the user passes none.
         text: Question on a terminal, and help of the option.
-        read: Function that checks a value and returns it in the form of the app.
+        read: Function that checks the user's value and returns the text for the app. It raises ``CommandError`` if the
+            value is wrong.
     """
 
     option: str
@@ -109,7 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Write the app, and print the next commands.
+    """Write the app, and print the commands that the user runs next.
 
     Raises:
         CommandError: The folder is not empty, or an argument is not valid.
@@ -136,12 +137,12 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _answer(question: _Question, given: str | None, asks: bool) -> str:
-    """Return the answer to a question.
+    """Return the value of a property of the cluster, from the command line, from the terminal, or by default.
 
     Args:
-        question: Question.
-        given: Value of the option on the command line; None if the user does not pass it. If set, it is the answer.
-        asks: Whether to ask the user on the terminal if ``given`` is None. If False, the answer is the default.
+        question: Property.
+        given: Value of the option on the command line. If it is not None, it is the result.
+        asks: Whether to ask the user on the terminal if ``given`` is None. If False, the result is the default.
     """
     if given is not None or not asks:
         return question.default if given is None else given
@@ -152,10 +153,14 @@ def _answer(question: _Question, given: str | None, asks: bool) -> str:
 
 
 def _find_links(folder: Path, wheels: Path | None) -> str:
-    """Return the line of pyproject.toml that names the folder with the wheel of this package.
+    """Return the line ``find-links`` of pyproject.toml, which names the folder with the wheel of this package.
+
+    Args:
+        folder: Folder of the app. The path in the line is relative to this folder.
+        wheels: Folder with the wheel. If None, the result is empty.
 
     Raises:
-        CommandError: The folder does not contain the wheel of this version.
+        CommandError: ``wheels`` does not contain the wheel of this version.
     """
     if wheels is None:
         return ""
@@ -170,12 +175,12 @@ def _find_links(folder: Path, wheels: Path | None) -> str:
 
 
 def _texts(folder: Path, facts: Mapping[str, str], find_links: str) -> dict[str, str]:
-    """Return the text of each file of the app, by name.
+    """Return a dict from the name of each file of the new app, such as ``app.py``, to its text.
 
     Args:
-        folder: Folder of the app.
-        facts: Answers to all questions.
-        find_links: Line for pyproject.toml; empty for none.
+        folder: Folder of the app. Its name becomes the name of the cluster.
+        facts: Properties of the cluster by name of the option, such as ``{"gpu": "L4", "nodes": "2", ...}``.
+        find_links: Line ``find-links`` for pyproject.toml; empty for no such line.
     """
     from gpu_constructs.version import version
 
@@ -210,10 +215,14 @@ def _texts(folder: Path, facts: Mapping[str, str], find_links: str) -> dict[str,
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write all files, or none if one of them fails.
+    """Write all files of the new app to a folder. If one file fails, write none.
+
+    Args:
+        folder: Folder of the app.
+        texts: Text of each file, by name of the file.
 
     Raises:
-        CommandError: The operating system does not let the program write a file.
+        CommandError: The command cannot write a file.
     """
     try:
         is_new = not folder.exists()
@@ -233,7 +242,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _move(staged: Path, folder: Path) -> None:
-    """Move all files to an empty folder. If one of the files cannot move, delete those that have moved."""
+    """Move all files from ``staged`` to an empty folder. If a file cannot move, delete the files that have moved."""
     try:
         for path in staged.iterdir():
             path.rename(folder / path.name)

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> Exit:
 
     Raises:
         CommandError: An argument is wrong, a file is not readable, or no file contains a Kubernetes object.
-        GpuConstructsError: The inventory or the release of the platform is not valid.
+        GpuConstructsError: The inventory is not valid, or the library does not support the release of the platform.
     """
     declared = declarations.declared_by(args)
     known = baseline.read(args.baseline) if args.baseline else []
@@ -94,7 +94,13 @@ _KEYS = ("code", "object", "reason")
 
 
 def _clusters(args: argparse.Namespace) -> Iterator[documents.Documents]:
-    """Yield the objects of each cluster: of all paths together, or of each folder if the user passes ``--each``."""
+    """Yield the objects of each cluster.
+
+    By default, all paths together form one cluster. With ``--each``, each folder inside a path is a cluster.
+
+    Raises:
+        CommandError: The user passes ``--each``, and a path is not a folder that contains folders.
+    """
     if not args.each:
         yield documents.read(args.paths)
         return
@@ -115,10 +121,10 @@ def _counted(number: int, word: str) -> str:
 
 
 def _summary(where: str, result: Examined, new: Sequence[Finding], gone: Sequence[baseline.Key]) -> str:
-    """Return the last line of the report: the numbers of findings, and what the checks could not look at.
+    """Return the last line of the report: the numbers of findings, and what the checks could not examine.
 
     Args:
-        where: What the command examined.
+        where: Text for the examined input, such as ``12 objects in 3 files``.
         result: Result of the checks.
         new: Findings that the baseline (the file of accepted findings) does not contain.
         gone: Entries of the baseline that the checks no longer find.

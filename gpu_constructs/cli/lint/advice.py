@@ -1,4 +1,4 @@
-"""Rewriter of messages: the checks speak to authors of apps, and ``lint`` speaks to readers of manifests."""
+"""Functions that adapt the messages of checks to users of ``lint``, who may have only manifests and no Python code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ _WORDS: Sequence[tuple[str, str]] = (
     ("(Sharing.time_slicing, Sharing.mps, MIG)", "(time-slicing, MPS or MIG)"),
     ("Use Sharing.time_slicing", "Use time-slicing"),
     ("declare GpuNode(sharing=...)", "state the sharing of the node in the inventory"),
-    ("Pass Sharing.vram_units(..., rename_by_default=True)", "Set renameByDefault: true in the plugin configuration"),
-    (" GpuRequest(vram=...) does both if its GpuProfile has sharing=", ""),
-    (" GpuRequest(vram=...) does this if its GpuProfile has this sharing", ""),
+    (
+        "Pass sharing=Sharing.vram_units(..., rename_by_default=True) to the DevicePluginChart or GpuOperator",
+        "Set renameByDefault: true in the plugin configuration",
+    ),
+    (" GpuRequest(vram=...) sets both if the GpuProfile of the workload has sharing=", ""),
+    (" GpuRequest(vram=...) computes this number if the GpuProfile has this sharing", ""),
     ("raise ContainerLimits(max=...)", "raise max of the LimitRange"),
     ("with GpuNamespace(limit_range=ContainerLimits(default=...))", "in the LimitRange"),
     ("set run_as_user=... for", "set runAsUser for"),
@@ -65,15 +68,19 @@ _PATTERNS: Sequence[tuple[str, str, str]] = (
 
 
 def claims_absence(message: str) -> bool:
-    """Check whether a message states that an object or a program is not in the app.
+    """Check whether a message states that the user's app does not contain an object.
 
-    For such a problem, ``lint`` only warns, because the cluster can contain more than the manifests that it reads.
+    For such a message, ``lint`` reports a warning and not an error, because the cluster can contain objects that are
+    not among the manifests.
     """
     return "in this app" in message
 
 
 def for_manifests(message: str) -> str:
-    """Return the message of a check with the terms of ``lint``: manifests and command-line options, not Python code."""
+    """Return the message of a check, with terms of manifests and command-line options in place of Python code.
+
+    For example, ``in these manifests`` replaces ``in this app``.
+    """
     if "External(" in message:
         message = re.sub(_EXTERNAL, _option, message)
     for words, replacement in _WORDS:
@@ -85,9 +92,11 @@ def for_manifests(message: str) -> str:
 
 
 def _option(match: re.Match[str]) -> str:
-    """Return the option ``--external`` of ``lint``, as the replacement for advice in a message to pass ``External``.
+    """Return advice to pass the option ``--external``, in place of advice to declare an ``External`` in Python.
 
-    If the advice contains no literal names, return it unchanged.
+    For example, the advice ``declare it with External(app, 'existing', secrets=['token'])`` becomes
+    ``pass --external secrets=token``. If the names, here ``['token']``, are not Python literals, return the advice
+    unchanged.
 
     Args:
         match: Match of the advice in the message.

@@ -1,4 +1,4 @@
-"""Files with known findings, which ``lint`` does not report again."""
+"""Baseline files: JSON files with known findings, which ``lint`` does not report again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINE = re.compile(r"(\.(?:ya?ml|json)|<stdin>):\d+")
 
 
 def key_of(finding: Finding) -> Key:
-    """Return the code, the object and the reason of a finding, without numbers of lines, which change often."""
+    """Return the code, the object and the reason of a finding, without line numbers, which change often."""
     return finding.code, finding.object, _LINE.sub(r"\1", finding.reason)
 
 
@@ -43,7 +43,7 @@ def write(path: Path, findings: Sequence[Finding]) -> None:
     """Write findings to a baseline file, in an order that makes its diffs short.
 
     Raises:
-        CommandError: The operating system does not let the program write the file.
+        CommandError: The command cannot write the file.
     """
     rows = [
         {"code": code, "object": about, "reason": reason} for code, about, reason in sorted({*map(key_of, findings)})
@@ -55,7 +55,7 @@ def write(path: Path, findings: Sequence[Finding]) -> None:
 
 
 def without_known(findings: Sequence[Finding], known: Sequence[Key]) -> tuple[list[Finding], list[Key]]:
-    """Return two lists: the findings that are not in a baseline, and the entries of the baseline without a finding.
+    """Return two lists: the findings that are not in a baseline, and the entries of the baseline that match no finding.
 
     Args:
         findings: Findings of the checks.

@@ -1,7 +1,7 @@
 """The codes of all findings of ``lint``, each with its title and its section of the documentation.
 
-A rule has the code of the table of rules, such as ``R07``. Another check has the name of its function as the code, such
-as ``runtime-classes-exist``.
+The code of a rule is its number in the documentation, such as ``R07``. The code of a check that is not a rule is the
+name of its function with hyphens, such as ``runtime-classes-exist``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpu_constructs.cli.exits import CommandError
 from gpu_constructs.records import dataclass
 
 IGNORED_RULES = "ignored-rules-are-known"
-"""Code of the check that reads the annotations of objects that ignore rules."""
+"""Code of the check for annotations that ignore rules: each annotation must name a rule that exists."""
 _OF_RULES = "docs/rules.md#the-rules"
 
 
@@ -27,7 +27,7 @@ class Code:
 
     Attributes:
         title: Statement that is true if the manifests have no finding with this code.
-        reason: Sentences about the problem. Empty for a GPU rule, which the documentation explains.
+        reason: Sentences about the problem; empty for a rule such as ``R07``, because the documentation explains it.
         link: Page and section of the documentation.
     """
 
@@ -52,10 +52,10 @@ def code_of(check: Callable[..., Any]) -> str:
 
 
 def require_codes(given: Iterable[str]) -> frozenset[str]:
-    """Return codes that the user passes to ``--ignore``, as a set.
+    """Return the codes that the user passes to ``--ignore``, as a set.
 
     Raises:
-        CommandError: A code does not exist. The message suggests a similar one.
+        CommandError: A code does not exist. The message suggests a similar code.
     """
     known = codes()
     for code in given:
@@ -63,5 +63,8 @@ def require_codes(given: Iterable[str]) -> frozenset[str]:
             from gpu_constructs.errors import did_you_mean
 
             near = did_you_mean(code, known)
-            raise CommandError(f"--ignore must be a code, got {code!r}{near}. See gpu-constructs explain --list")
+            raise CommandError(
+                f"--ignore must be the code of a rule or another check, got {code!r}{near}. "
+                "See gpu-constructs explain --list"
+            )
     return frozenset(given)

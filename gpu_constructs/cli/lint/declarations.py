@@ -1,4 +1,4 @@
-"""The options with which users declare what the cluster contains beside the manifests."""
+"""The options ``--external`` and ``--platform``: what the cluster contains besides the manifests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = (
     "components",
     "gpu_runtime",
 )
-"""Kinds of declarations: the keywords of ``External``."""
+"""Kinds of declarations for ``--external``: the keyword arguments of ``External``."""
 _WORDS = {"components": tuple(COMPONENTS), "gpu_runtime": get_args(GpuRuntime)}
 
 
@@ -55,12 +55,14 @@ def _declaration(text: str) -> tuple[str, str]:
 
 
 def declared_by(args: argparse.Namespace) -> list[tuple[str, Provided]]:
-    """Return what the user declares on the command line about the cluster, as pairs of an option and its declaration.
+    """Return what the user declares on the command line about the cluster.
 
-    Messages name the option.
+    Returns:
+        Pairs: the option, such as ``--external``, and the ``Provided`` that it declares. Messages name the option.
 
     Raises:
-        CommandError: Kubernetes would reject a name.
+        CommandError: The platform is not known, a name is not valid in Kubernetes, or the user passes two different
+            values for ``--external gpu_runtime``.
     """
     found = [("--platform", platforms.provided_on(args.platform))] if args.platform else []
     return [*found, ("--external", _provided(args.external))] if args.external else found

@@ -1,4 +1,4 @@
-"""The run of all checks over manifests of any origin."""
+"""The function of ``lint`` that runs all checks over manifests, which need not be from this library."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Examined:
         found: Findings for the report.
         failed: Sentences about the checks that could not run.
         pods: Number of pod specs with GPU requests.
-        gaps: Keys that are sentences: what the checks could not compare, and how the user can change this.
+        gaps: Texts about what the checks could not compare, such as GPU memory, as keys in order. All values are None.
     """
 
     found: list[findings.Finding] = field(default_factory=list)
@@ -60,10 +60,10 @@ def examine(
 
     Args:
         documents: Objects of the cluster.
-        declared: Pairs of a name for messages, and a declaration of the user about the cluster.
+        declared: Pairs: a command-line option, such as ``--external``, and what the option declares about the cluster.
         inventory: GPU nodes of the cluster; None if the user does not declare them.
         ignore: Codes of findings to leave out.
-        into: Result to which the function adds.
+        into: Result for all clusters, which the function extends.
     """
     manifests = [document.manifest for document in documents]
     effects = seen.effects(manifests)
@@ -78,7 +78,13 @@ def examine(
 
 
 def _run(facts: Facts, ignore: Collection[str], failed: list[str]) -> Iterator[tuple[str, Finding]]:
-    """Yield the findings of all checks, each with its code. Add a sentence to ``failed`` for a check that fails."""
+    """Yield pairs: the code of a check, and a finding. For a check that raises an error, add a sentence to ``failed``.
+
+    Args:
+        facts: Facts that the library derives from the objects.
+        ignore: Codes of findings to leave out.
+        failed: List to which the function adds sentences.
+    """
     for check in CHECKS:
         code = code_of(check)
         if code not in ignore:
@@ -99,7 +105,14 @@ def _run(facts: Facts, ignore: Collection[str], failed: list[str]) -> Iterator[t
 def _attempted(
     code: str, check: Callable[[Facts], Iterable[Finding]], facts: Facts, failed: list[str]
 ) -> list[Finding]:
-    """Return the findings of a check. If the check has a bug, add a sentence to ``failed`` and return no findings."""
+    """Return the findings of a check; none if the check raises an error.
+
+    Args:
+        code: Code of the check, such as ``R07``, which the sentence in ``failed`` contains.
+        check: Function that returns the findings.
+        facts: Facts that the library derives from the objects.
+        failed: List to which the function adds a sentence if the check raises an error.
+    """
     try:
         return list(check(facts))
     except (
@@ -119,13 +132,16 @@ def _attempted(
 def _finding(
     code: str, one: Finding, documents: Sequence[Document], providers: Sequence[Document | str]
 ) -> findings.Finding:
-    """Return a problem in the form that all commands print.
+    """Convert a finding of a check into a finding that commands print.
+
+    The function replaces indices by the names of objects, and Python code in the message by terms of manifests.
 
     Args:
-        code: Code of the check that reports the problem.
-        one: Problem in the form of the checks.
-        documents: Objects that the check read.
-        providers: Source of each declaration that the check read: an object, or the text of a command-line option.
+        code: Code of the check that reports the finding.
+        one: Finding of the check. It refers by index to objects and providers.
+        documents: Objects to which ``one.subject`` and ``one.others`` refer by index.
+        providers: What ``one.providers`` refers to by index: objects that provide something, such as a RuntimeClass, or
+            options such as ``--external``.
     """
     subject: Document | str = ""
     if one.subject is not None:
@@ -147,13 +163,13 @@ def _finding(
 
 
 def _mention(one: Document | str, subject: Document | str) -> str:
-    """Return the text by which a message mentions an object or a declaration.
+    """Return the text by which a message mentions an object or an option, such as ``the declaration --external``.
 
-    An object appears as its name. If the subject has the same name, the object appears as its file and line.
+    The text for an object is its name. If the subject is an object with the same name, the text is the file and line.
 
     Args:
-        one: Object, or name of a declaration.
-        subject: Object or name of the declaration that the message is about.
+        one: Object, or command-line option that declares something about the cluster, such as ``--external``.
+        subject: Object or option that the message is about.
     """
     if isinstance(one, str):
         return f"the declaration {one}"

@@ -1,4 +1,4 @@
-"""The command ``migrate``: Python for the values of a Helm chart."""
+"""The command ``migrate``: converts the values of a Helm chart into a Python app with constructs of this library."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ EXAMPLES = """\
   gpu-constructs migrate values.yaml --from-version 0.14.5 --output app.py"""
 _EXISTING = "# The cluster already has these. If the app creates one of them, remove it here."
 _EMPTY_COUNTS = ("metrics", "priority_class_name")
-"""Keywords for which None or an empty list differs from the default."""
+"""Keyword arguments of constructs for which None or an empty list differs from the default."""
 _MAPPINGS = ("env", "volumes")
-"""Keywords for which an empty mapping is the default."""
+"""Keyword arguments of constructs for which an empty mapping is the default."""
 _OPTIONAL_OPTIONS = ("mps_control_daemon", "pod_mapping")
-"""Keywords with options whose default, None, means the same as options without a change."""
+"""Keyword arguments whose value is a dataclass, and whose default, None, means the dataclass with its own defaults."""
 
 
 @dataclass(frozen=True)
 class Migration:
-    """A Helm release that becomes a program.
+    """A Helm release that the command converts into a Python app.
 
     Attributes:
         chart: Name of the Helm chart.
-        source: Name of the values file.
-        values: Values of the release.
-        installation: Release name, namespace and version of the construct, and the platform.
-        from_version: Release of the chart that runs now; None if the user does not state it.
-        is_strict: Whether a value that the library cannot convert ends the command.
+        source: Path of the values file.
+        values: Values of the Helm release.
+        installation: Keyword arguments of ``HelmChart.convert``, by name: ``release_name``, ``namespace``, ``version``
+            and ``platform``.
+        from_version: Version of the Helm chart that the cluster runs now; None if the user does not state it.
+        is_strict: Whether a value that the library cannot convert ends the command with an error.
     """
 
     chart: str
@@ -52,7 +53,7 @@ class Migration:
 
     @property
     def of(self) -> HelmChart:
-        """Description of the chart."""
+        """Description of the Helm chart."""
         return CHARTS[self.chart]
 
 
@@ -86,7 +87,11 @@ def add_release(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Print the program, and return ``FOUND`` if the program drops a value."""
+    """Print the Python app for a Helm release, or write it to the file of ``--output``.
+
+    Return ``FOUND`` if the app drops or changes a Helm value, or if the Helm chart has changes since
+    ``--from-version``.
+    """
     text, notes = program(migration_of(args, is_strict=args.strict))
     if args.output is None:
         sys.stdout.write(text)
@@ -102,7 +107,11 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def migration_of(args: argparse.Namespace, *, is_strict: bool) -> Migration:
-    """Return the Helm release that the arguments of a command describe.
+    """Return the ``Migration`` (a Helm release and its values) for the arguments of ``migrate`` or ``compare``.
+
+    Args:
+        args: Parsed arguments of the command.
+        is_strict: Whether the conversion later raises an error for a value that the library cannot convert.
 
     Raises:
         CommandError: The values file is not readable, or an argument is wrong.
@@ -124,13 +133,14 @@ def migration_of(args: argparse.Namespace, *, is_strict: bool) -> Migration:
 
 
 def _version(chart: HelmChart, version: str | None, from_version: str | None) -> str:
-    """Return the release to install.
+    """Return the version for the construct that replaces a Helm chart.
+
+    The result is the first of these: ``version``, a supported ``from_version``, the default version of the construct.
 
     Args:
-        chart: Helm chart that the command converts.
-        version: Release that the user chooses; None if the user chooses none. If set, it is the result.
-        from_version: Release that runs now; None if it is not known. It is the result if ``version`` is None and the
-            construct supports it. Otherwise, the result is the default release of the chart.
+        chart: Helm chart whose values the command converts.
+        version: Version that the user chooses; None if the user chooses none.
+        from_version: Version that the cluster runs now; None if it is not known.
 
     Raises:
         CommandError: The construct does not support ``version``.
@@ -161,7 +171,10 @@ def platform_of(text: str) -> Any:
 
 
 def program(migration: Migration) -> tuple[str, Sequence[str]]:
-    """Return the program for a Helm release, and notes about the values that the program drops or changes.
+    """Return the text of a Python app that replaces a Helm release, and notes as sentences.
+
+    The notes state which Helm values the app drops or changes. They also state the changes of the Helm chart since the
+    version that the cluster runs now.
 
     Raises:
         CommandError: The library cannot convert a value. The message lists all such values.
@@ -191,7 +204,12 @@ def program(migration: Migration) -> tuple[str, Sequence[str]]:
 
 
 def _existing(migration: Migration, keywords: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the keywords of ``External`` for the namespace, RuntimeClass and labels that the cluster has already."""
+    """Return keyword arguments of ``External`` for the namespace, RuntimeClass and node labels that the app needs.
+
+    Args:
+        migration: Helm release.
+        keywords: Keyword arguments of the construct in the app, by name.
+    """
     needed = {"namespaces": [keywords.get("namespace", migration.installation["namespace"])]}
     if "exporter" in migration.chart:
         needed["node_labels"] = sorted({GPU_PRESENT, *keywords.get("node_selector", ())} - {"kubernetes.io/os"})
@@ -201,7 +219,7 @@ def _existing(migration: Migration, keywords: Mapping[str, Any]) -> dict[str, li
 
 
 def _converted(migration: Migration) -> tuple[dict[str, Any], list[str]]:
-    """Return the result of the conversion: keyword arguments of the construct by name, and warnings as sentences.
+    """Convert the Helm values. Return keyword arguments of the construct by name, and warnings as sentences.
 
     Raises:
         CommandError: The library cannot convert a value. The message lists all such values.
@@ -222,7 +240,12 @@ def _converted(migration: Migration) -> tuple[dict[str, Any], list[str]]:
 
 
 def _needed(migration: Migration, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords of the construct that differ from its defaults."""
+    """Return the keyword arguments of the construct in the app, without values that equal the defaults.
+
+    Args:
+        migration: Helm release.
+        options: Keyword arguments, by name, into which the library converted the Helm values.
+    """
     of, installation = migration.of, migration.installation
     given = {"version": installation["version"], **options}
     if of.has_platform:
@@ -233,12 +256,12 @@ def _needed(migration: Migration, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_default(name: str, value: Any, default: Any) -> bool:
-    """Check whether the construct does the same without a keyword.
+    """Check whether a keyword argument has no effect, because its value means the same as the default.
 
     Args:
-        name: Name of the keyword.
-        value: Value of the keyword.
-        default: Default of the keyword; None also if it is not a plain value.
+        name: Name of the keyword argument.
+        value: Value of the keyword argument.
+        default: Default of the keyword argument; None if the default is None or not a constant.
     """
     from gpu_constructs.cli.migrate.python_source import changed
 

@@ -1,4 +1,4 @@
-"""The Helm charts whose values the command converts, and the constructs that take their place."""
+"""The Helm charts whose values the command ``migrate`` converts, and the constructs that replace these charts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ class HelmChart:
     """A Helm chart whose values the command converts.
 
     Attributes:
-        name: Name of the chart.
-        title: Name of the program in the tables of releases, such as ``the device plugin``.
-        table: Name of the table of the supported releases.
-        default_version: Release that the construct installs by default.
-        construct: Module and name of the construct that takes the place of the chart.
-        options: Module and name of the function that converts Helm values to keywords of the construct.
-        namespace: Namespace of the release by default.
-        is_chart: Whether the construct is a cdk8s chart of its own.
-        has_platform: Whether the construct has the keyword ``platform``.
+        name: Name of the Helm chart, such as ``nvidia-device-plugin``.
+        title: Name of the software in the table ``changes`` of ``releases.json``, such as ``the device plugin``.
+        table: Name of the table of supported releases in ``releases.json``, such as ``device_plugin``.
+        default_version: Release of the software that the construct installs by default.
+        construct: Module and name of the construct that replaces the Helm chart, such as
+            ``operator.gpu_operator.GpuOperator``.
+        options: Module and name of the function that converts Helm values into keyword arguments of the construct,
+            such as ``operator.chart_values.chart_values``.
+        namespace: Default namespace of the Helm release.
+        is_chart: Whether the construct is a subclass of the cdk8s ``Chart``.
+        has_platform: Whether the construct has the keyword argument ``platform``.
     """
 
     name: str
@@ -45,16 +47,16 @@ class HelmChart:
 
     @property
     def class_name(self) -> str:
-        """Name of the construct."""
+        """Name of the class of the construct, such as ``DevicePluginChart``."""
         return self.construct.rpartition(".")[2]
 
     def convert(self, values: Mapping[str, Any], *, platform: Platform, **installation: Any) -> dict[str, Any]:
-        """Return the keywords of the construct for Helm values.
+        """Convert Helm values into keyword arguments of the construct, and return them by name.
 
         Args:
-            values: Values of the chart.
+            values: Values of the Helm chart.
             platform: Platform of the cluster.
-            installation: Release name, namespace, version and strictness.
+            installation: Keyword arguments ``release_name``, ``namespace``, ``version`` and ``strict``.
         """
         module, _, function = self.options.rpartition(".")
         of_platform = {"platform": platform} if self.has_platform else {}
@@ -62,12 +64,12 @@ class HelmChart:
         return convert(values, **installation, **of_platform)
 
     def known(self, values: Mapping[str, Any]) -> int:
-        """Return the number of values in a values file that the chart reads."""
+        """Return how many of the given Helm values the Helm chart reads."""
         keys = self._keys()
         return sum(any(f"{path}.".startswith(f"{key}.") for key in keys) for path in _leaves("", values))
 
     def _keys(self) -> Sequence[str]:
-        """Return the dotted keys that the chart reads."""
+        """Return the keys of values that the Helm chart reads, with dots, such as ``image.tag``."""
         if self.name == "gpu-operator":
             from gpu_constructs.operator.chart_keys import KEYS
 
@@ -79,18 +81,18 @@ class HelmChart:
         return [path.removeprefix("nfd.") if is_nested else path for path in keys]
 
     def releases(self) -> list[str]:
-        """Return the releases that the construct supports."""
+        """Return the releases of the software, such as ``0.17.1``, that the construct supports."""
         return [row["version"] for row in versions.rows(self.table)]
 
     def changes(self, since: str | None, until: str) -> list[str]:
-        """Return what changes between two releases of the chart, one sentence for each change.
+        """Return what changes between two releases of the Helm chart, one sentence for each change.
 
         Args:
-            since: Release that runs now; None if it is not known.
+            since: Release that the cluster runs now. If None, the result is empty.
             until: Release to install.
 
         Raises:
-            CommandError: ``since`` is not a release.
+            CommandError: ``since`` is not a release number.
         """
         if since is None:
             return []
@@ -105,13 +107,14 @@ class HelmChart:
         return changes + [_FACTS[name].format(old=one, new=other) for name, one, other in facts if one != other]
 
     def _facts(self, release: Version) -> Mapping[str, Any]:
-        """Return what the library knows about a release of the chart. The mapping is empty for an unknown release."""
+        """Return the row of a release in the table of supported releases. It is empty for an unsupported release."""
         return next((row for row in versions.rows(self.table) if Version(row["version"]) == release), {})
 
     def defaults(self) -> dict[str, Any]:
-        """Return the default of each keyword of the construct, by keyword.
+        """Return the default values of the keyword-only parameters of the construct, by name of the parameter.
 
-        The function reads the source of the construct and does not import it. It omits defaults that are not constants.
+        For example, the value for ``namespace`` can be ``nvidia-gpu-operator``. The function parses the source file of
+        the construct, because an import is slow. It omits defaults that are not constants, such as a call.
         """
         *folders, module, name = self.construct.split(".")
         source = files.files("gpu_constructs").joinpath(*folders, f"{module}.py").read_text(encoding="utf-8")
@@ -176,7 +179,7 @@ CHARTS: Mapping[str, HelmChart] = {
         ),
     )
 }
-"""Charts by the name that Helm uses."""
+"""Helm charts by name."""
 
 
 _FACTS: Mapping[str, str] = {
@@ -188,20 +191,20 @@ _FACTS: Mapping[str, str] = {
     "uses_cdi_by_default": "CDI is on by default: {new}, before: {old}.",
     "names_mig_attributes": "Resource names contain the attributes of MIG devices, such as .me: {new}, before: {old}.",
 }
-"""Sentences about a move between two supported releases, by the column of the table of releases that differs."""
+"""Sentences about the difference between two releases, by the column of the table of releases that differs."""
 
 
 def chart_of(name: str | None, file: str, values: Mapping[str, Any]) -> str:
-    """Return the name of the chart of some Helm values.
+    """Return the name of the Helm chart to which values belong.
 
     Args:
-        name: Name that the user passes; None to find the chart that reads the most keys of the values.
-        file: Name of the values file. If several charts read the same number of keys, the chart counts whose name is a
-            part of the name of the file.
+        name: Name that the user passes. None: the result is the Helm chart that reads the most keys of the values.
+        file: Path of the values file. If several Helm charts read the same number of keys, the result is the chart
+            whose name occurs in this path.
         values: Helm values.
 
     Raises:
-        CommandError: The name is unknown, or the keys fit no chart or several charts equally well.
+        CommandError: The name is unknown, no Helm chart reads any of the keys, or several Helm charts fit equally.
     """
     if name is not None:
         if name not in CHARTS:
@@ -219,11 +222,11 @@ def chart_of(name: str | None, file: str, values: Mapping[str, Any]) -> str:
 
 
 def _leaves(prefix: str, values: Mapping[Any, Any]) -> Iterator[str]:
-    """Yield the dotted path of each value that is not a mapping with content.
+    """Yield the path with dots, such as ``image.tag``, of each value that is not a mapping or is an empty mapping.
 
     Args:
-        prefix: Start of all paths.
-        values: Nested mappings.
+        prefix: Start of all paths, such as ``image.``; empty for none.
+        values: Helm values as nested mappings.
     """
     for key, value in values.items():
         if isinstance(value, Mapping) and value:

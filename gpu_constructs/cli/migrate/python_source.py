@@ -1,4 +1,4 @@
-"""Python source for option values, as a person would write it: without defaults, and with the factories of classes."""
+"""A writer of Python source for values. It omits arguments with a default value, and uses factory methods."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Call:
     """A call, a list, a tuple or a mapping in Python source.
 
     Attributes:
-        opening: Text before the members, which ends with the opening bracket.
-        members: Text before each member, such as ``replicas=``, and the member: source text, or another ``Call``.
+        opening: Text before the members, which ends with the opening bracket, such as ``Sharing.mps(``.
+        members: Pairs: the text before a member, such as ``replicas=``, and the member as source text or as a ``Call``.
         closing: Closing bracket.
     """
 
@@ -41,19 +41,19 @@ class Call:
         return f"{self.opening}{', '.join(f'{prefix}{member}' for prefix, member in self.members)}{self.closing}"
 
     def after(self, *first: str) -> Call:
-        """Return the same call with more positional arguments before its members.
+        """Return a copy of the call with more positional arguments before its members.
 
         Args:
-            first: Source of the positional arguments.
+            first: Source text of each positional argument.
         """
         return replace(self, members=[*(("", one) for one in first), *self.members])
 
     def laid_out(self, indent: int = 0, taken: int = 0) -> str:
-        """Return the source on one line if it fits. Otherwise, return one line for each member.
+        """Return the source: one line if it has at most ``WIDTH`` characters; otherwise, one line for each member.
 
         Args:
-            indent: Number of spaces before the line.
-            taken: Number of further characters on the same line.
+            indent: Number of spaces at the start of the line.
+            taken: Number of further characters on this line, such as those of ``sharing=`` and a comma.
         """
         line = str(self)
         if "\n" not in line and indent + taken + len(line) <= WIDTH:
@@ -67,7 +67,7 @@ class Call:
 
 
 class Writer:
-    """A writer of Python source that remembers which names the source needs.
+    """A writer of Python source that collects the necessary imports.
 
     Attributes:
         imports: Names to import, by the module that exports them.
@@ -77,7 +77,7 @@ class Writer:
         self.imports: dict[str, set[str]] = {}
 
     def name(self, cls: type) -> str:
-        """Return the name of a class of this library, and remember to import it."""
+        """Return the name of a class of this library, and add it to ``imports``."""
         module = "gpu_constructs" if cls.__name__ in import_module("gpu_constructs").__all__ else cls.__module__
         if cls.__name__.startswith("Nfd"):
             module = _NFD
@@ -85,7 +85,10 @@ class Writer:
         return cls.__name__
 
     def source(self, value: Any) -> str | Call:
-        """Return the source of a value."""
+        """Return a Python expression that evaluates to a value. Add the classes in the expression to ``imports``.
+
+        The result is a ``Call`` for a list, a mapping or a dataclass, and source text for a plain value.
+        """
         for kind, write in _WRITERS:
             if isinstance(value, kind):
                 return write(self, value)
@@ -94,22 +97,22 @@ class Writer:
         return _text(value) if isinstance(value, str) else repr(value)
 
     def call(self, function: str, keywords: Mapping[str, Any], *, first: Sequence[Any] = ()) -> Call:
-        """Return the source of a call.
+        """Return the source of a function call.
 
         Args:
             function: Name of the function.
-            keywords: Keyword arguments.
-            first: Positional arguments before them; none by default.
+            keywords: Values of the keyword arguments, by name.
+            first: Values of the positional arguments; none by default.
         """
         members = [("", self.source(one)) for one in first]
         return Call(f"{function}(", [*members, *((f"{key}=", self.source(one)) for key, one in keywords.items())], ")")
 
     def program(self, docstring: str, body: Iterable[str]) -> str:
-        """Return a program: its docstring, the imports that its source needs, and its body.
+        """Return the text of a Python module: its docstring, the import statements for ``imports``, and its body.
 
         Args:
-            docstring: Text of the docstring.
-            body: Parts of the program after the imports. An empty line follows each import section.
+            docstring: Text of the docstring of the module.
+            body: Statements and comments after the imports, as source text.
         """
         lines = [
             Call(f"from {module} import (", [("", name) for name in sorted(names)], ")")
@@ -123,7 +126,7 @@ class Writer:
 
 
 def changed(value: Any) -> dict[str, Any]:
-    """Return the attributes of an option struct that differ from their defaults."""
+    """Return the attributes of a dataclass instance that differ from their defaults, by name."""
     return {
         field.name: getattr(value, field.name) for field in dataclasses.fields(value) if not _is_default(field, value)
     }
@@ -136,7 +139,7 @@ def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
 
 
 def _text(value: str) -> str:
-    """Return a text in double quotes. A text with several lines is in triple quotes if that shows it unchanged."""
+    """Return a Python string literal in double quotes. For a text with several lines, use triple quotes if possible."""
     if "\n" in value and _PLAIN_LINES.fullmatch(value) and '"""' not in value:
         return f'"""\\\n{value}"""'
     return json.dumps(value, ensure_ascii=False)
@@ -199,4 +202,4 @@ _WRITERS: Sequence[tuple[Any, Callable[[Writer, Any], str | Call]]] = (
     (tuple, _list),
     (timedelta, _duration),
 )
-"""Functions that write the values of a type, in the order in which ``Writer`` tries them."""
+"""Pairs: a type, and the function that returns the source of its values. ``Writer`` uses the first type that fits."""

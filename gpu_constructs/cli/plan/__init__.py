@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Exit:
-    """Plan the pods in the named files, and print the result.
+    """Compute the capacity plan for the pods in the manifests, and print it.
 
     Raises:
         CommandError: An argument is wrong, a file is not readable, or no file contains a Kubernetes object.
@@ -102,10 +102,10 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def situation_of(args: argparse.Namespace) -> tuple[documents.Documents, Situation, list[str]]:
-    """Return three results: the documents in the files, the input of the plan, and remarks about the inventory.
+    """Return three results: the content of the files, the input of the capacity plan, and warnings about the inventory.
 
-    The input consists of the Kubernetes objects, the declarations of their effects on the cluster, and the nodes of the
-    inventory.
+    The input of the plan consists of the Kubernetes objects, the effects of the objects on the cluster, and the nodes
+    of the inventory. An effect is, for example, a resource that a device plugin advertises.
 
     Args:
         args: Arguments of the command, with the attributes ``paths`` and ``inventory``.
@@ -125,7 +125,7 @@ def planned(situation: Situation) -> tuple[Facts, Plan]:
     """Return a pair: the ``Facts`` that the library derives from the objects, and the capacity plan.
 
     Args:
-        situation: Input of the plan: Kubernetes objects, declarations of their effects on the cluster, and GPU nodes.
+        situation: Input of the plan: Kubernetes objects, what they provide in the cluster, and GPU nodes.
     """
     facts = Facts(situation.manifests, situation.provided, situation.inventory)
     return facts, plan(facts, situation.inventory)
@@ -136,13 +136,13 @@ def _summary(made: Plan) -> str:
 
 
 def _tables(made: Plan, changes: Sequence[tuple[str, ...]]) -> Iterator[Sequence[tuple[str, ...]]]:
-    """Yield the tables of a plan, as lists of rows. The result omits tables without rows below the headings.
+    """Yield the tables of a capacity plan, as lists of rows. Omit tables that have only headings.
 
-    The texts contain no control characters, which a terminal could obey.
+    The function removes control characters from the cells, because a terminal would interpret them.
 
     Args:
-        made: Plan.
-        changes: Table of the differences from the plan without the changes of ``--what-if``.
+        made: Capacity plan.
+        changes: Differences from the plan without ``--what-if``, as rows of a table.
     """
     shown = (changes, tables.resources(made), tables.nodes(made), tables.workloads(made))
     return ([tuple(map(words.readable, row)) for row in one] for one in shown if len(one) > 1)
@@ -164,12 +164,12 @@ def _details(made: Plan, title: str, what_if: Sequence[str], changes: Sequence[t
 def _findings(
     made: Plan, facts: Facts, objects: Sequence[documents.Document], situation: Situation
 ) -> Iterator[Finding]:
-    """Yield entries of the report: the problems of a plan, its conditions and its assumptions.
+    """Yield a finding for each item in ``problems``, ``conditions`` and ``notes`` of a capacity plan.
 
     Args:
-        made: Plan.
-        facts: Facts about the objects. They contain the index of the manifest for each object.
-        objects: Documents in the files. They contain the file and the line of each object.
+        made: Capacity plan.
+        facts: Facts that the library derives from the objects.
+        objects: Objects in the files, each with its file and line.
         situation: Input of the plan: objects and nodes.
     """
     # A change of the copies can leave out an autoscaler, so that the manifests differ from the documents in number.

@@ -50,11 +50,11 @@ def workloads(plan: PlanData) -> Rows:
 
 
 def changes(before: PlanData, after: PlanData) -> Rows:
-    """Return the differences between two plans as rows of a table. The first row contains the headings.
+    """Return the differences between two capacity plans as rows of a table. The first row contains the headings.
 
     Args:
-        before: Plan without the changes.
-        after: Plan with the changes.
+        before: Plan without the changes of ``--what-if``.
+        after: Plan with the changes of ``--what-if``.
     """
     now, then = dict(_facts(before)), dict(_facts(after))
     rows = [(about, now.get(about, _NONE), then.get(about, _NONE)) for about in dict.fromkeys([*now, *then])]
@@ -62,7 +62,7 @@ def changes(before: PlanData, after: PlanData) -> Rows:
 
 
 def _facts(plan: PlanData) -> Iterator[tuple[str, str]]:
-    """Yield the rows of a plan that a comparison of two plans shows, as pairs of a subject and a text.
+    """Yield the properties of a capacity plan that ``changes`` compares, as pairs of a subject and a text.
 
     For example, the subject is the name of a workload, and the text is ``fits: 2 pods``.
     """
@@ -81,7 +81,7 @@ def _facts(plan: PlanData) -> Iterator[tuple[str, str]]:
 
 
 def as_markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as a Markdown table."""
+    """Return rows as a Markdown table. The first row contains the headings."""
     head, *rest = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     lines = [head, ["---"] * len(head), *rest]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

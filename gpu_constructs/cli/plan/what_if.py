@@ -1,4 +1,4 @@
-"""The option ``--what-if``: changes of the sharing, of the copies of workloads and of the nodes, for one plan."""
+"""The option ``--what-if`` of ``plan``: a capacity plan for other numbers of slots, pods or nodes."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Situation:
 
 
 def form(text: str) -> str:
-    """Return the text of an option ``--what-if`` if it has one of the known forms.
+    """Return the text of an option ``--what-if`` if it has one of the forms in ``FORMS``, such as ``replicas=4``.
 
     Raises:
-        ArgumentTypeError: The text has another form.
+        ArgumentTypeError: The text has none of these forms.
     """
     if not _FORM.fullmatch(text):
         raise argparse.ArgumentTypeError(f"must be one of {FORMS}, got {text!r}")
@@ -60,14 +60,15 @@ def form(text: str) -> str:
 
 
 def changed(situation: Situation, change: str) -> Situation:
-    """Return the objects and nodes of a plan with one change.
+    """Return the input of a capacity plan after one change of ``--what-if``.
 
     Args:
-        situation: Objects and nodes.
-        change: Text of an option ``--what-if``.
+        situation: Input of the plan: objects and nodes.
+        change: Text of an option ``--what-if``, such as ``drain=gpu-2``.
 
     Raises:
-        CommandError: The change names a node, an object or a resource that does not exist, or is not possible.
+        CommandError: The change is not possible. For example, it names a node, an object or a resource that does not
+            exist.
     """
     found = _FORM.fullmatch(change)
     given = found.groupdict() if found else {}
@@ -87,7 +88,7 @@ def _nodes(inventory: GpuInventory, change: str, name: str) -> GpuInventory:
     Args:
         inventory: GPU nodes.
         change: ``add-node`` to add a node, or ``drain`` to remove one.
-        name: Name of the node, or of the pool that contains it.
+        name: Name of the node, or of the pool of nodes that grows or shrinks by one node.
 
     Raises:
         GpuConstructsError: The inventory does not contain the name, or would have no GPU node left.
@@ -103,7 +104,7 @@ def _nodes(inventory: GpuInventory, change: str, name: str) -> GpuInventory:
     racks = {node.rack for node in left}
     watts = {rack: most for rack, most in inventory.rack_watts.items() if rack in racks}
     if not left:
-        raise GpuConstructsError(f"drain must leave a GPU node, and {name!r} is the only one. Leave it out")
+        raise GpuConstructsError(f"drain must leave a GPU node, and {name!r} is the only one. Leave the drain out")
     return replace(inventory, nodes=left, rack_watts=watts)
 
 
@@ -116,7 +117,7 @@ def _copies(manifests: Sequence[Mapping[str, Any]], named: str, number: int) -> 
         number: Number of pods.
 
     Raises:
-        GpuConstructsError: The manifests do not contain the object, or its kind states no number of pods.
+        GpuConstructsError: The manifests do not contain the object, or its kind has no field for the number of pods.
     """
     kind, namespace, name = named.split("/")
     if kind not in _COPIES:
@@ -126,7 +127,7 @@ def _copies(manifests: Sequence[Mapping[str, Any]], named: str, number: int) -> 
     titles = {f"{one['kind']}/{namespace_of(one)}/{name_of(one)}": one for one in manifests}
     if named not in titles:
         near = did_you_mean(named, titles)
-        raise GpuConstructsError(f"{named} must be an object in the files{near}. The values of charts are not objects")
+        raise GpuConstructsError(f"{named} must be an object in the files{near}. Render Helm charts first")
     spec = {**mapping(titles[named].get("spec")), _COPIES[kind]: number}
 
     def scales(one: Mapping[str, Any]) -> bool:
@@ -147,18 +148,20 @@ def _shared(situation: Situation, resource: str | None, number: int) -> Situatio
 
     Args:
         situation: Input of the plan: objects and nodes.
-        resource: Resource of the slots. None: the only shared resource, or ``nvidia.com/gpu`` if pods share none.
+        resource: Resource of the slots, such as ``nvidia.com/gpu.shared``. None: the shared resource if there is one,
+            otherwise ``nvidia.com/gpu``.
         number: Number of slots for each device.
 
     Raises:
-        GpuConstructsError: The nodes do not have the resource, or ``resource`` is None and pods share several.
+        GpuConstructsError: The nodes do not have the resource, or ``resource`` is None and there are several shared
+            resources.
     """
     offers = [offer for one in situation.provided for offer in one.gpu_offers]
     used = [one.sharing for one in offers] + [one.sharing for one in situation.inventory.nodes if one.sharing]
     shared = sorted({name for one in used for name in one.resources})
     if resource is None and len(shared) > 1:
         raise GpuConstructsError(
-            f"replicas must name a resource, because pods share several: {', '.join(shared)}. "
+            f"replicas must name a resource, because pods share several resources: {', '.join(shared)}. "
             f"Write replicas={shared[0]}:{number}"
         )
     named = resource or (shared[0] if shared else GPU)

@@ -1,4 +1,4 @@
-"""Rewriter of texts of plans: plans speak to authors of apps, and ``plan`` speaks to readers of manifests."""
+"""A function that adapts the texts of capacity plans to users of ``plan``, who may have only manifests."""
 
 from __future__ import annotations
 
@@ -30,15 +30,13 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\bin this app\b", "among the manifests"),
     (r"\b(this|the) app\b", "the manifests"),
 )
-"""Regular expressions for words of this library, and the words of ``plan``."""
+"""Pairs: a regular expression for a term of Python code, and the text by which ``plan`` replaces the term."""
 
 
 def for_manifests(text: str) -> str:
-    """Reword a text of a capacity plan for users of the command, and return it.
+    """Return a text of a capacity plan, with terms of manifests and inventories in place of Python code.
 
-    The result speaks of manifests and inventories instead of Python code.
-
-    The result contains no control characters.
+    For example, ``the manifests`` replaces ``this app``. The result contains no control characters.
     """
     for pattern, replacement in _WORDS:
         text = re.sub(pattern, replacement, text)

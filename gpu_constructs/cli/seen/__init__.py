@@ -1,7 +1,8 @@
-"""Effects of plain manifests on a cluster: the declarations that constructs of this library make for themselves.
+"""Effects of plain manifests on a cluster, such as the GPU resources that a device plugin advertises.
 
-A program with a configuration that the manifests do not contain has effects that are not known. The declarations then
-allow everything that the program can do, so that checks report no false problems.
+The constructs of this library declare such effects as ``Provided``. For manifests that the library did not create, this
+package derives the declarations. If the manifests do not contain the configuration of a component, such as a device
+plugin, the declaration includes all effects that the component can have. So checks report no false problems.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from gpu_constructs.facts.readable import kind_of, readable
 
 
 def provided_by(manifests: Sequence[Mapping[str, Any]]) -> list[Provided]:
-    """Return what the device plugins, operators and other programs among manifests change in the cluster.
+    """Return the effects of manifests on the cluster, for example the GPU resources that a device plugin advertises.
 
-    Each result is a declaration, as a construct of this library would make it: for example, the GPU resources that a
-    device plugin advertises on nodes.
+    Each result declares the effects of one component, such as a device plugin or the GPU Operator.
 
     Args:
         manifests: Kubernetes objects as plain data.
@@ -29,7 +29,7 @@ def provided_by(manifests: Sequence[Mapping[str, Any]]) -> list[Provided]:
 
 
 def effects(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[int, Provided]]:
-    """Return pairs: the index of a manifest, and a declaration of what this manifest changes in the cluster.
+    """Return pairs: the index of a manifest in ``manifests``, and a declaration of its effects on the cluster.
 
     Args:
         manifests: Kubernetes objects as plain data.
@@ -40,7 +40,7 @@ def effects(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[int, Provided]
 
 
 def _effects(objects: Sequence[Mapping[str, Any]], files: Files) -> Iterator[tuple[int, Provided]]:
-    # The modules with the programs import a large part of this library, and most charts have none of these objects.
+    # The imported modules import a large part of this library, and most charts have none of these objects.
     for index, manifest in enumerate(objects):
         kind = kind_of(manifest)
         if kind == ("apps", "DaemonSet"):
@@ -58,8 +58,8 @@ def _effects(objects: Sequence[Mapping[str, Any]], files: Files) -> Iterator[tup
 
 
 def _neutral(provided: Provided) -> Provided:
-    """Return a declaration without the content that plain manifests cannot show.
+    """Return a copy of a declaration without the platform and the requirements that depend on the platform.
 
-    This content is the platform, and the advice that depends on the platform.
+    Plain manifests do not state the platform of the nodes.
     """
     return replace(provided, platform=None, needs={}, refuses={}, unwanted_node_labels={}, driver_install_dir=None)

@@ -1,4 +1,4 @@
-"""Effects of DaemonSets: the device plugin and other programs that run on GPU nodes. Images identify the programs."""
+"""Effects of DaemonSets, such as device plugins, on GPU nodes. Container images identify what a DaemonSet runs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ EXPORTER = Provided(components=("dcgm-exporter",))
 
 
 def provided(manifest: Manifest, files: Files) -> Iterator[Provided]:
-    """Yield declarations of what the programs in a DaemonSet change in the cluster, such as the GPU resources of nodes.
+    """Yield declarations of the effects of the containers in a DaemonSet. Omit containers with an unknown image.
 
-    If the manifests also contain the ClusterPolicy that controls the DaemonSet, the declaration of the ClusterPolicy
-    includes these programs.
+    Yield nothing if the ClusterPolicy that owns the DaemonSet is also among the manifests. The declaration of the
+    ClusterPolicy then includes these effects.
 
     Args:
         manifest: DaemonSet.
-        files: ConfigMaps among the manifests.
+        files: Manifests with the ConfigMaps and the ClusterPolicy.
     """
     owners = members(manifest["metadata"].get("ownerReferences"))
     if any(files.named(str(one.get("kind")), "default", one.get("name")) for one in owners):
@@ -53,23 +53,23 @@ def provided(manifest: Manifest, files: Files) -> Iterator[Provided]:
             if effect is not None:
                 found = effect if isinstance(effect, Provided) else effect(container, manifest, files)
                 yield replace(found, runs_on=(placement_of(pod),), makes=makes)
-                # The object is that of the first program: a second one in the same pod is not another object.
+                # Only the first declaration names the DaemonSet: a second container is not a second object.
                 makes = frozenset()
 
 
 def _effect_of(container: Manifest) -> Provided | _Effect | None:
-    """Return a declaration of what the program in a container changes in the cluster.
+    """Return a declaration of the effects of a container on the cluster, or a function that returns the declaration.
 
-    If the declaration depends on the manifests, return a function that creates it instead. The arguments of this
-    function are the container, its DaemonSet and the ConfigMaps. Return None if the library does not know the program.
+    The result is a function if the effects depend on other manifests. The function has three arguments: the container,
+    its DaemonSet, and the manifests with the ConfigMaps. The result is None if the library does not know the image.
     """
     if _POWER_SCRIPT in words_of(container):
         return _power
     repository = str(container.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
     if repository != "k8s-device-plugin":
         return _BY_IMAGE.get(repository)
-    # One image contains all programs of the device plugin. Its default program is the plugin. The operator starts the
-    # programs with a script, so that only the name of the container shows which one it is.
+    # One image contains all programs of the device plugin. Its default program is the plugin. The GPU Operator starts
+    # the programs with a script, so that only the name of the container shows which program runs.
     said = " ".join([*words_of(container), str(container.get("name"))])
     return next((effect for word, effect in _BY_WORD.items() if word in said), of_plugin)
 
@@ -78,9 +78,9 @@ def _power(container: Manifest, manifest: Manifest, files: Files) -> Provided:
     """Return a declaration of the power limits that a DaemonSet of the construct ``PowerLimit`` sets for GPUs.
 
     Args:
-        container: Container whose variables state the limits.
+        container: Container whose environment variables state the limits.
         manifest: DaemonSet.
-        files: ConfigMaps among the manifests, which this function does not need.
+        files: Not used.
     """
     given = settings(container)
     rules = (line.rpartition("=") for line in (given.get("POWER_LIMITS") or "").splitlines())
@@ -95,12 +95,12 @@ def _power(container: Manifest, manifest: Manifest, files: Files) -> Provided:
 def _of_nfd(container: Manifest, manifest: Manifest, files: Files) -> Provided:
     """Return a declaration of the node labels and other effects of Node Feature Discovery.
 
-    Return an empty declaration if the container does not run its worker.
+    Return an empty declaration if the container does not run ``nfd-worker``.
 
     Args:
-        container: Container of a DaemonSet.
+        container: Container of the DaemonSet.
         manifest: DaemonSet.
-        files: ConfigMaps among the manifests.
+        files: Manifests with the Deployment of ``nfd-master`` and the ConfigMaps.
     """
     if not any("nfd-worker" in word for word in (*words_of(container), str(container.get("name")))):
         return Provided()
@@ -122,8 +122,8 @@ def of_nfd_files(worker: Mapping[str, object] | None, master: Mapping[str, objec
     """Return a declaration of the node labels that Node Feature Discovery sets with the given configuration files.
 
     Args:
-        worker: Content of the file of the worker. None: it is not known.
-        master: Content of the file of the master. None: it is not known.
+        worker: Content of the configuration file of ``nfd-worker``. None: the content is not known.
+        master: Content of the configuration file of ``nfd-master``. None: the content is not known.
     """
     labels = None if worker is None or master is None else _labels(worker, master)
     known = _ANY_LABEL if labels is None else ()
@@ -138,9 +138,16 @@ def _labels(worker: Mapping[str, object], master: Mapping[str, object]) -> NfdLa
 
 
 def _document(component: str, container: Manifest, manifest: Manifest, files: Files) -> Mapping[str, object] | None:
-    """Return the content of the configuration file of Node Feature Discovery. Return None if it is not known.
+    """Return the content of the configuration file of a Node Feature Discovery container.
 
-    Without a mounted file, the program uses its defaults.
+    Return an empty mapping if the container does not mount such a file: it then uses its defaults. Return None if flags
+    replace parts of the file, or if no ConfigMap among the manifests contains the file.
+
+    Args:
+        component: ``worker`` or ``master``.
+        container: Container that runs the component.
+        manifest: DaemonSet or Deployment of the container.
+        files: Manifests with the ConfigMaps.
     """
     given = settings(container)
     if any(flag in given for flag in _REPLACES):

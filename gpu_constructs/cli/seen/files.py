@@ -1,4 +1,4 @@
-"""Files and variables of containers in plain manifests, from the ConfigMaps that the pods mount."""
+"""Mounted files, flags and environment variables of containers in plain manifests. Files come from ConfigMaps."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Texts = Mapping[str, str]
 
 
 class Files:
-    """The ConfigMaps among manifests.
+    """Manifests in which the library finds objects by name, and the files that containers mount from ConfigMaps.
 
     Attributes:
-        objects: All objects.
+        objects: All manifests as plain data.
     """
 
     def __init__(self, objects: Sequence[Manifest]) -> None:
@@ -41,12 +41,18 @@ class Files:
         }
 
     def named(self, kind: str, namespace: str, name: object) -> Manifest | None:
-        """Return the object of a kind, a namespace and a name. Return None if there is no such object."""
+        """Return the object with the given kind, namespace and name. Return None if the manifests do not contain it.
+
+        Args:
+            kind: Kind of the object, such as ``ConfigMap``.
+            namespace: Namespace of the object; ``default`` for an object whose manifest sets no namespace.
+            name: Name of the object.
+        """
         same = (one for one in self.objects if one["kind"] == kind and namespace_of(one) == namespace)
         return next((one for one in same if name_of(one) == name), None)
 
     def of_map(self, namespace: str, name: object) -> Texts | None:
-        """Return the texts of a ConfigMap by key.
+        """Return the values in ``data`` of a ConfigMap, by key. If a pod mounts the ConfigMap, the keys are filenames.
 
         Return None if the manifests do not contain the ConfigMap.
         """
@@ -96,7 +102,10 @@ class Files:
 
 
 def loaded(text: str | None) -> Mapping[str, Any] | None:
-    """Return the mapping that a YAML text contains; empty for an empty text. Return None for anything else."""
+    """Return the mapping that a YAML text contains. If the text is empty or None, return an empty mapping.
+
+    Return None if the text is not YAML, or if its value is not a mapping.
+    """
     try:
         value = yaml.load(text or "", _LOADER)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -105,10 +114,10 @@ def loaded(text: str | None) -> Mapping[str, Any] | None:
 
 
 def settings(container: Manifest) -> dict[str, str | None]:
-    """Return the values of the environment variables and flags of a container, by name of the variable.
+    """Return the values of the environment variables and flags of a container, by name of the environment variable.
 
-    A flag such as ``--mig-strategy`` overrides the variable ``MIG_STRATEGY``, and has this name in the result. A value
-    is None if the manifest does not contain it, for example because it comes from a Secret.
+    The key of a flag such as ``--mig-strategy`` is ``MIG_STRATEGY``. The flag overrides the variable of this name. A
+    value is None if the manifest does not contain the value, for example because it comes from a Secret.
     """
     variables = {str(one.get("name")): one.get("value") for one in members(container.get("env"))}
     unknown = {str(one.get("name")) for one in members(container.get("env")) if one.get("valueFrom")}

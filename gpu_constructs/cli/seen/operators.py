@@ -1,4 +1,4 @@
-"""Effects of the GPU Operator, from its ClusterPolicy, and of Helm releases of Flux and Argo CD."""
+"""Effects on the cluster of three kinds of objects: ClusterPolicy, HelmRelease (Flux) and Application (Argo CD)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _CONFIG = "devicePlugin.config"
 
 
 def of_policy(manifest: Manifest, files: Files) -> Provided:
-    """Return a declaration of what a ClusterPolicy of the GPU Operator changes in the cluster.
+    """Return a declaration of the effects of a ClusterPolicy of the GPU Operator on the cluster.
 
-    Node Feature Discovery is not part of it.
+    The declaration does not include the effects of Node Feature Discovery, because a ClusterPolicy does not install it.
 
     Args:
-        manifest: ClusterPolicy. Its keys are those of the Helm values.
-        files: ConfigMaps among the manifests.
+        manifest: ClusterPolicy. Its spec has the keys of the Helm values of the GPU Operator.
+        files: Manifests with the ConfigMaps.
     """
     values = {**mapping(manifest.get("spec")), "nfd": {"enabled": False}}
     wanted = at(values, _CONFIG).get("name")
@@ -51,11 +51,11 @@ def of_policy(manifest: Manifest, files: Files) -> Provided:
 
 
 def of_releases(manifest: Manifest, files: Files) -> Iterator[Provided]:
-    """Yield declarations of what the Helm releases of a HelmRelease or an Application change in the cluster.
+    """Yield what a HelmRelease of Flux or an Application of Argo CD provides in the cluster, such as a device plugin.
 
     Args:
-        manifest: Object of any kind.
-        files: ConfigMaps among the manifests.
+        manifest: Object of any kind. If it is neither a HelmRelease nor an Application, yield nothing.
+        files: Manifests with the ConfigMaps and the other objects to which the HelmRelease or Application refers.
     """
     if kind_of(manifest) in (HELM_RELEASE, APPLICATION):
         yield Provided(namespaces=_namespaces(manifest))
@@ -67,7 +67,7 @@ def of_releases(manifest: Manifest, files: Files) -> Iterator[Provided]:
 
 
 def _is_among(release: Release, files: Files) -> bool:
-    """Check whether the manifests also contain objects that a Helm release created, as a dump of a cluster does.
+    """Check by annotations of Helm and Argo CD whether the manifests contain an object of a Helm release.
 
     Args:
         release: Helm release.
@@ -80,10 +80,7 @@ def _is_among(release: Release, files: Files) -> bool:
 
 
 def _namespaces(manifest: Manifest) -> tuple[str, ...]:
-    """Return the namespaces that exist because of a HelmRelease or an Application.
-
-    The first one is the namespace of the object. The target namespace follows if the object creates it.
-    """
+    """Return the namespace of a HelmRelease or an Application, and the namespace that the object creates, if any."""
     spec = at(manifest, "spec")
     target = spec.get("targetNamespace") or at(spec, "destination").get("namespace")
     options = at(spec, "syncPolicy").get("syncOptions")
@@ -93,7 +90,12 @@ def _namespaces(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _version(manifest: Manifest, release: Release) -> object:
-    """Return the version of the chart of a release."""
+    """Return the version of a Helm chart in a HelmRelease or an Application. Return None if the object states none.
+
+    Args:
+        manifest: HelmRelease or Application.
+        release: Helm release that the object installs.
+    """
     spec = at(manifest, "spec")
     if kind_of(manifest) == HELM_RELEASE:
         return at(spec, "chart.spec").get("version")
@@ -110,13 +112,13 @@ def _of_operator_release(release: Release, version: object, files: Files) -> Pro
 
 
 def _of_operator(values: Mapping[str, Any], version: object, namespace: str, files: Files) -> Provided:
-    """Return a declaration of what the GPU Operator changes in the cluster.
+    """Return a declaration of the effects of the GPU Operator on the cluster.
 
     Args:
-        values: Values of the Helm chart.
-        version: Version of the chart.
-        namespace: Namespace of the operator.
-        files: ConfigMaps among the manifests.
+        values: Helm values of the GPU Operator.
+        version: Version of its Helm chart.
+        namespace: Namespace of the GPU Operator.
+        files: Manifests with the ConfigMaps.
     """
     release = of_version(versions.GPU_OPERATOR, version, versions.DEFAULT_GPU_OPERATOR)
     section = at(values, _CONFIG)
@@ -143,12 +145,12 @@ def _of_operator(values: Mapping[str, Any], version: object, namespace: str, fil
 
 
 def _of_plugin_release(release: Release, version: object, files: Files) -> Provided:
-    """Return a declaration of what a Helm release of the device plugin changes in the cluster.
+    """Return a declaration of the effects of a Helm release of the NVIDIA device plugin on the cluster.
 
     Args:
         release: Helm release.
-        version: Version of the chart.
-        files: ConfigMaps among the manifests.
+        version: Version of the Helm chart.
+        files: Manifests with the ConfigMaps.
     """
     row = of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
     names = {"release_name": release.name, "namespace": release.namespace, "version": row.version}

@@ -1,4 +1,4 @@
-"""Configurations of device plugins in plain manifests, and what they make nodes advertise."""
+"""Configurations of NVIDIA device plugins in plain manifests, and the GPU resources that nodes advertise with them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _Row = TypeVar("_Row")
 
 
 def configs_of(texts: Mapping[str, str], default: str | None, strategy: str | None = None) -> Configs | None:
-    """Return the configurations that the plugin reads from files.
+    """Return the configurations that the device plugin reads from its configuration files.
 
-    Return None if the library does not know how the plugin reads one of the files.
+    Return None if the device plugin would reject one of the files, or if the library cannot interpret the file.
 
     Args:
-        texts: Contents of the files by name.
-        default: Name of the configuration for nodes without a label. None: the file ``default``. If it does not exist,
-            the only file, and with several files a configuration without settings.
-        strategy: MIG strategy that a variable or a flag sets, which overrides the files. None: the files decide.
+        texts: Contents of the configuration files by name of the file.
+        default: Name of the configuration for nodes without the label ``nvidia.com/device-plugin.config``. If None or
+            empty, the first of these applies: the file ``default``, the only file, an empty configuration.
+        strategy: MIG strategy from a variable or a flag, which overrides the files. None: the files set it.
     """
     read = {name: config_of(text, strategy) for name, text in texts.items()}
     known = {name: config for name, config in read.items() if config is not None}
@@ -50,13 +50,13 @@ def configs_of(texts: Mapping[str, str], default: str | None, strategy: str | No
 
 
 def config_of(text: str, strategy: str | None = None) -> PluginConfig | None:
-    """Return the configuration in a file, without the keys that the plugin ignores.
+    """Return the configuration in a file of the device plugin, without the keys that the device plugin ignores.
 
-    Return None if the plugin would reject the file, or if the library does not know how the plugin reads it.
+    Return None if the device plugin would reject the file, or if the library cannot interpret the file.
 
     Args:
-        text: Text of the file; empty for a plugin without a file.
-        strategy: MIG strategy that overrides the file. None: the file decides.
+        text: Text of the configuration file; empty for a device plugin without a file.
+        strategy: MIG strategy that overrides the file. None: the file sets it.
     """
     problems: list[str] = []
     try:
@@ -71,10 +71,11 @@ def config_of(text: str, strategy: str | None = None) -> PluginConfig | None:
 
 
 def _decides(path: str) -> bool:
-    """Check whether a problem with a key of the configuration file can change the resources that nodes advertise.
+    """Check whether a problem in a configuration file can change the resources that nodes advertise.
 
     Args:
-        path: Path of the key. For a sentence about the whole file, the result is True.
+        path: Start of the message about the problem: the path of a key, such as ``flags.migStrategy``, or a sentence
+            about the whole file.
     """
     is_ignored = path.rpartition(".")[2] in _IGNORED_KEYS
     is_other = path.startswith(("resources", "imex", "flags")) and not path.endswith("migStrategy") and " " not in path
@@ -82,12 +83,12 @@ def _decides(path: str) -> bool:
 
 
 def of_plugin(container: Manifest, manifest: Manifest, files: Files) -> Provided:
-    """Return a declaration of what a DaemonSet with a device plugin changes in the cluster, such as GPU resources.
+    """Return a declaration of the effects of a DaemonSet with a device plugin, such as the GPU resources of nodes.
 
     Args:
-        container: Container of the plugin.
+        container: Container that runs the device plugin.
         manifest: DaemonSet.
-        files: ConfigMaps among the manifests.
+        files: Manifests with the ConfigMaps.
     """
     pod = manifest["spec"]["template"]["spec"]
     given = settings(container)
@@ -105,13 +106,13 @@ def of_plugin(container: Manifest, manifest: Manifest, files: Files) -> Provided
 def of_configs(
     configs: Configs | None, pod: Manifest | None, release: DevicePluginRelease, strategy: str | None = None
 ) -> Provided:
-    """Return a declaration of what a device plugin changes in the cluster, such as GPU resources.
+    """Return a declaration of the effects of a device plugin on the cluster, such as the GPU resources of nodes.
 
     Args:
-        configs: Configurations of the plugin. None: they are not known.
-        pod: Pod spec of the plugin. None: its nodes are not known.
-        release: Release of the plugin.
-        strategy: MIG strategy that a variable sets for all configurations. None: none does.
+        configs: Configurations of the device plugin. None: the configurations are not known.
+        pod: Pod spec of the device plugin. None: the nodes on which it runs are not known.
+        release: Release of the device plugin.
+        strategy: MIG strategy that a variable sets for all configurations. None: no variable sets it.
     """
     known = cast(MigStrategy, strategy) if strategy in _STRATEGIES else None
     if configs is None:
@@ -132,15 +133,15 @@ def of_configs(
 def _served(
     given: Mapping[str, str | None], container: Manifest, pod: Manifest, namespace: str, files: Files
 ) -> Configs | None:
-    """Return the configurations that a device plugin reads. Return None if the manifests do not contain them.
+    """Return the configurations of a device plugin. Return None if the manifests do not contain them.
 
     Args:
-        given: Values of the flags and variables of the container, by name of the variable. A value that the manifests
-            do not contain is None.
-        container: Container of the plugin.
+        given: Values of the environment variables and flags of the container, by name of the variable. A value that
+            the manifests do not contain is None.
+        container: Container that runs the device plugin.
         pod: Pod spec.
         namespace: Namespace of the pod.
-        files: ConfigMaps among the manifests.
+        files: Manifests with the ConfigMaps.
     """
     strategy, path = given.get("MIG_STRATEGY"), given.get("CONFIG_FILE", "")
     if path is None or ("MIG_STRATEGY" in given and strategy is None):
@@ -155,19 +156,19 @@ def _served(
 
 
 def release_of(image: object) -> DevicePluginRelease:
-    """Return the facts of the library about the release of a device plugin, such as its version.
+    """Return what the library knows about the device plugin release that a container image contains.
 
-    The release is the tag of the image. If the library does not know this release, return the default release.
+    The tag of the image names the release. For an unknown tag, return the default release of the library.
     """
     version = str(image or "").partition("@")[0].rpartition(":")[2]
     return of_version(versions.DEVICE_PLUGIN, version, versions.DEFAULT_DEVICE_PLUGIN)
 
 
 def of_version(releases: Mapping[str, _Row], version: object, default: str) -> _Row:
-    """Return the row of a release in a table. If the table has no such row, return the row of the default release.
+    """Return the entry of a release. If ``releases`` has no such entry, return the entry of the default release.
 
     Args:
-        releases: Rows of the table by release.
+        releases: Entries by release, such as ``0.17.1``.
         version: Release, with or without the prefix ``v``.
         default: Default release.
     """

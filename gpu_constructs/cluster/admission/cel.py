@@ -9,7 +9,7 @@ from gpu_constructs.kube.placement import Toleration
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 HARMLESS_DEVICES = ("", "none", "void")
-"""Values of ``NVIDIA_VISIBLE_DEVICES`` with which a container gets no device."""
+"""Values of the environment variable ``NVIDIA_VISIBLE_DEVICES`` with which a container gets no GPU."""
 
 _INIT = "(has(object.spec.initContainers) ? object.spec.initContainers : [])"
 
@@ -22,10 +22,11 @@ GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*")
 def asks_for_gpu(resources: Sequence[str] = GPU_RESOURCES) -> str:
     """Return a CEL expression that is true if a container or init container has a limit on a GPU resource.
 
-    A limit of 0 does not count, because the LimitRange of ``ContainerLimits`` sets it on containers without a GPU.
+    A limit of 0 does not count. The LimitRange of ``ContainerLimits`` sets the limit 0 on containers without a GPU.
 
     Args:
-        resources: Names of the resources. A trailing ``*`` matches the rest of a name.
+        resources: Names of GPU resources, for example ``nvidia.com/gpu``. In ``nvidia.com/mig-*``, the trailing ``*``
+            matches the rest of a name.
     """
     names = [name for name in resources if not name.endswith("*")]
     is_one = [f"r in {json.dumps(names)}"] if names else []
@@ -50,24 +51,36 @@ KEEPS_ALLOCATED_DEVICES = (
 
 
 def uses_runtime(classes: Sequence[str]) -> str:
-    """Return a CEL expression that is true if the ``runtimeClassName`` of a pod is one of ``classes``."""
+    """Return a CEL expression that is true if the ``runtimeClassName`` of a pod is one of the names in ``classes``."""
     return f"has(object.spec.runtimeClassName) && object.spec.runtimeClassName in {json.dumps(list(classes))}"
 
 
 def asks_if_it_uses(classes: Sequence[str], resources: Sequence[str]) -> str:
-    """Return a CEL expression that is false for a new pod with a RuntimeClass in ``classes`` but no GPU limit."""
+    """Return a CEL expression that is false for a new pod with a RuntimeClass in ``classes`` but no GPU.
+
+    Args:
+        classes: Names of RuntimeClasses.
+        resources: Names of GPU resources. A pod has a GPU if a container has a limit on one of these resources.
+    """
     return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || {asks_for_gpu(resources)}'
 
 
 def is_scheduled_if_it_uses(classes: Sequence[str]) -> str:
-    """Return a CEL expression that is false for a new pod that sets ``nodeName`` and a RuntimeClass in ``classes``."""
+    """Return a CEL expression that is false for a new pod that sets ``nodeName`` and a RuntimeClass in ``classes``.
+
+    If a pod sets ``nodeName``, the kubelet may ignore the GPU request of the pod.
+    """
     return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || !has(object.spec.nodeName)'
 
 
 def takes_no_environment_unseen(classes: Sequence[str]) -> str:
-    """Return a CEL expression that is false for a pod with ``envFrom`` and a RuntimeClass in ``classes``.
+    """Return a CEL expression that is false for a pod in which ``envFrom`` can set ``NVIDIA_VISIBLE_DEVICES``.
 
-    It accepts a container that sets ``NVIDIA_VISIBLE_DEVICES`` in ``env``, because ``env`` takes precedence.
+    In such a pod, a container has ``envFrom``, and its ``env`` does not set this variable. A value in ``env``
+    takes precedence over ``envFrom``.
+
+    Args:
+        classes: Names of RuntimeClasses. For pods with other RuntimeClasses, the expression is true.
     """
     return (
         f"!({uses_runtime(classes)}) || variables.containers.all(c, !has(c.envFrom) || "
@@ -76,7 +89,10 @@ def takes_no_environment_unseen(classes: Sequence[str]) -> str:
 
 
 def is_tolerated(toleration: Toleration) -> str:
-    """Return a CEL expression that is true if a pod already tolerates every taint that the given toleration covers."""
+    """Return a CEL expression that is true if a pod already has ``toleration``, or a more general toleration.
+
+    For example, a toleration without ``key`` is more general than one for the key ``nvidia.com/gpu``.
+    """
     key = "!has(t.key)"
     if toleration.key is not None:
         key = f"(!has(t.key) || t.key == {json.dumps(toleration.key)})"
@@ -89,7 +105,10 @@ def is_tolerated(toleration: Toleration) -> str:
 
 
 def injection(runtime_class: str, tolerations: Sequence[Toleration]) -> str:
-    """Return the CEL expression of a patch that sets the ``runtimeClassName`` of a pod and adds tolerations."""
+    """Return the CEL expression of a JSON patch that sets the ``runtimeClassName`` of a pod and adds tolerations.
+
+    The patch adds only tolerations that the pod does not already have.
+    """
     parts = [f"[{_add('/spec/runtimeClassName', json.dumps(runtime_class))}]"]
     if tolerations:
         parts.append(f"(has(object.spec.tolerations) ? [] : [{_add('/spec/tolerations', '[]')}])")

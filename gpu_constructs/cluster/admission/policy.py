@@ -1,6 +1,7 @@
-"""Parts that both admission policies use, such as their bindings and namespace selectors.
+"""Functions that both admission policies use, for example for their bindings and namespace selectors.
 
-One policy sets the runtime class of GPU pods, and the other policy checks which GPUs are visible in pods.
+``GpuRuntimeInjection`` sets the runtime class of GPU pods. ``DenyVisibleDevicesOverride`` denies pods that would see
+GPUs that the kubelet did not allocate to them.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def require_kubernetes(kind: str, first: str, platform: Platform, way_out: str) -> None:
-    """Raise if the Kubernetes release of a platform does not serve a kind.
+    """Raise if the Kubernetes release of a platform does not serve a kind of admission policy.
 
     Args:
-        kind: Kind of the object, for the message.
+        kind: Kind of the policy for the message, for example ``ValidatingAdmissionPolicy``.
         first: First Kubernetes release that serves the kind.
         platform: Platform of the cluster.
-        way_out: Sentence that states what the user can do instead.
+        way_out: Sentence for the message that states what the user can do instead.
 
     Raises:
         GpuConstructsError: The release is older than ``first``.
@@ -42,15 +43,15 @@ def require_kubernetes(kind: str, first: str, platform: Platform, way_out: str) 
 def emit_policy(
     owner: Construct, kind: str, name: str, spec: Callable[[], Mapping[str, Any]], bound: Mapping[str, Any]
 ) -> None:
-    """Emit a policy and its binding.
+    """Emit an admission policy and its binding.
 
     Args:
         owner: Construct that contains the policy and its binding.
-        kind: Kind of the policy.
+        kind: Kind of the policy, for example ``ValidatingAdmissionPolicy``.
         name: Name of the policy and its binding.
         spec: Function that returns the spec of the policy. The function runs during ``synth``, because the spec can
             depend on objects that the app adds later.
-        bound: Spec of the binding, without the name of the policy.
+        bound: Fields of the spec of the binding besides ``policyName``, such as ``validationActions``.
     """
 
     def policy() -> dict[str, Any]:
@@ -64,10 +65,13 @@ def emit_policy(
 def namespace_selector(
     only: Sequence[str] | None, excluded: Sequence[str], *, unless_label: str = ""
 ) -> dict[str, Any]:
-    """Return a selector for the namespaces in ``only``.
+    """Return the label selector for the namespaces in which a policy applies.
 
-    If ``only`` is None or empty, it selects all namespaces. The selector never matches a namespace in ``excluded``, or
-    a namespace whose label ``unless_label`` is ``true``.
+    Args:
+        only: Names of the namespaces. If None or empty, the selector matches all namespaces except ``excluded``.
+        excluded: Names of namespaces that the selector never matches.
+        unless_label: Key of a label. The selector does not match a namespace in which this label is ``true``. If empty,
+            the selector checks no label.
     """
     terms: list[dict[str, Any]] = []
     if only:
@@ -80,7 +84,7 @@ def namespace_selector(
 
 
 def pods(*operations: str, resource: str = "pods") -> dict[str, Any]:
-    """Return an entry of ``resourceRules`` of an admission policy that matches operations on pods.
+    """Return a rule for the field ``resourceRules`` of an admission policy. The rule matches operations on pods.
 
     Args:
         operations: Operations, such as ``CREATE``.

@@ -1,4 +1,7 @@
-"""`GpuRuntimeInjection`: a policy that sets the runtime class and the tolerations of GPU pods of other programs."""
+"""`GpuRuntimeInjection`: a policy that sets the runtime class and the tolerations of GPU pods without a runtime class.
+
+The policy is for pods that the user cannot edit, for example those of the notebook controller of Kubeflow.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,12 @@ _FIRST_KUBERNETES = "1.36"
 
 
 class GpuRuntimeInjection(GpuObject):
-    """A policy that adds missing tolerations to GPU pods, and sets the runtime class if a pod names none.
+    """A policy that sets the runtime class and missing tolerations in new GPU pods that name no runtime class.
 
-    Use it for pods that another program creates without these fields, for example the notebook spawner of Kubeflow or
-    the runtimes of Kubeflow Trainer. Emits a MutatingAdmissionPolicy and its binding, or for Kyverno one
-    MutatingPolicy. The policy does not change a pod that already names a runtime class.
+    The policy does not change a pod that already names a runtime class, even if the pod lacks the tolerations. Use the
+    policy for pods that you cannot edit, for example those of Kubeflow Trainer or of the Kubeflow notebook controller.
+
+    Emits a MutatingAdmissionPolicy and its binding. For Kyverno, emits one MutatingPolicy instead.
 
     Attributes:
         name: Name of the policy and its binding.
@@ -56,26 +60,30 @@ class GpuRuntimeInjection(GpuObject):
         Args:
             scope: Chart, or a construct in one.
             id: Construct ID.
-            platform: Platform of the cluster. It must serve the policy, and it determines the runtime class that GPU
-                pods need.
+            platform: Platform of the cluster. It determines the runtime class that GPU pods need. For the flavor
+                ``kubernetes``, its Kubernetes release must be 1.36 or later.
             name: Name of the policy and its binding.
-            runtime_class: Name or object of the runtime class. None, the default, uses that of the platform.
-            tolerations: Tolerations to add to pods that do not have them.
-            namespaces: Names or ``GpuNamespace`` objects in which the policy applies. None, the default, selects all
-                namespaces except those in ``excluded_namespaces``.
-            excluded_namespaces: Namespaces in which the policy does not apply. By default those of the system and of
-                the device plugin, whose pods set these fields themselves.
-            flavor: ``kubernetes`` needs Kubernetes 1.36. ``kyverno`` needs Kyverno 1.17 in the cluster and supports
-                older releases of Kubernetes. With ``kyverno``, the construct emits a MutatingPolicy with the same
-                expressions, and not a ClusterPolicy, because Kyverno deprecates that kind.
-            failure_policy: Treatment of a GPU pod if the policy fails: ``Fail`` rejects the pod, and ``Ignore`` admits
-                it unchanged. None, the default, is ``Fail`` for the flavor ``kubernetes``, because a pod would
-                otherwise silently run without its GPU. For ``kyverno`` it is ``Ignore``. ``Fail`` would block all
-                matching pods while the webhook of Kyverno is unavailable.
+            runtime_class: Name of the RuntimeClass that the policy sets, or the object. None, the default, uses the
+                runtime class of the platform, for example ``nvidia`` on Talos.
+            tolerations: Tolerations to add to pods that do not have them. The default is the toleration of the taint
+                ``nvidia.com/gpu``.
+            namespaces: Names or ``GpuNamespace`` objects of the namespaces in which the policy applies. None, the
+                default, selects all namespaces except those in ``excluded_namespaces``.
+            excluded_namespaces: Namespaces in which the policy does not apply. The default is ``kube-system`` and
+                ``nvidia-gpu-operator``. The components in these two namespaces, such as the device plugin, set
+                ``runtimeClassName`` and ``tolerations`` themselves.
+            flavor: Implementation of the policy. ``kubernetes`` emits a MutatingAdmissionPolicy, which needs Kubernetes
+                1.36. ``kyverno`` emits a MutatingPolicy of Kyverno, which needs Kyverno 1.17 and supports older
+                Kubernetes releases. The construct emits no ClusterPolicy of Kyverno, because Kyverno
+                deprecates this kind.
+            failure_policy: Treatment of a GPU pod if the API server cannot apply the policy. ``Fail`` rejects the pod,
+                and ``Ignore`` admits the pod unchanged. None, the default, is ``Fail`` for the flavor ``kubernetes``,
+                because a pod would otherwise silently run without its GPU. For the flavor ``kyverno``, None is
+                ``Ignore``, because ``Fail`` would block all GPU pods while the webhook of Kyverno is unavailable.
 
         Raises:
-            GpuConstructsError: If the platform does not serve the policy or needs no runtime class, if the policy
-                applies in no namespace, or if a name is invalid.
+            GpuConstructsError: If the platform does not serve the policy, or if neither the user nor the platform sets
+                a runtime class. Also raised if the policy applies in no namespace, or if a name is invalid.
 
         Source:
             kubernetes/kubernetes:staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch,
@@ -95,8 +103,8 @@ class GpuRuntimeInjection(GpuObject):
         excluded = [namespace_name(each) for each in excluded_namespaces]
         if only is not None and not set(only) - set(excluded):
             raise GpuConstructsError(
-                f"namespaces must contain a namespace that is not in excluded_namespaces, got {only!r}. Leave out "
-                "namespaces to select all other namespaces"
+                f"namespaces must contain a namespace that is not in excluded_namespaces, got {only!r}. To select "
+                "all namespaces except the excluded ones, leave out the keyword namespaces"
             )
         super().__init__(scope, id)
         self.name = name

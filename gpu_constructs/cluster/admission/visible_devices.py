@@ -18,10 +18,13 @@ from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.tree.construct import GpuObject, checked
 
 ALLOW_LABEL = "gpu-constructs/allow-visible-devices"
-"""Label that exempts a namespace if its value is ``true``. Exporters and agents in it can then see every GPU."""
+"""Key of a namespace label. If its value is ``true``, the policy does not apply to the pods in the namespace.
+
+Pods that must see every GPU, for example a metrics exporter, can then set ``NVIDIA_VISIBLE_DEVICES``.
+"""
 
 RUNTIME_CLASSES = ("nvidia", "nvidia-cdi", "nvidia-legacy")
-"""Runtime classes that select the NVIDIA runtime (NVIDIA/gpu-operator@v26.7.0:assets/pre-requisites)."""
+"""Names of the RuntimeClasses that select the NVIDIA runtime (NVIDIA/gpu-operator@v26.7.0:assets/pre-requisites)."""
 
 ValidationAction = Literal["Deny", "Warn", "Audit"]
 
@@ -29,13 +32,16 @@ ValidationAction = Literal["Deny", "Warn", "Audit"]
 class DenyVisibleDevicesOverride(GpuObject):
     """An admission policy that denies pods that would see GPUs beyond those allocated to them.
 
-    The device plugin sets NVIDIA_VISIBLE_DEVICES to the GPUs of a container, but a value in the pod overrides it. Emits
-    a ValidatingAdmissionPolicy and its binding. The policy exempts namespaces with the label
+    The device plugin sets the environment variable NVIDIA_VISIBLE_DEVICES to the GPUs of a container. If the pod also
+    sets this variable, the value in the pod overrides the value of the device plugin.
+
+    Emits a ValidatingAdmissionPolicy and its binding. The policy exempts namespaces with the label
     ``gpu-constructs/allow-visible-devices=true``. Users who may label namespaces can therefore bypass the policy.
 
     Attributes:
         name: Name of the policy and its binding.
-        provides: What the policy denies, as data, so that ``synth`` can report pods of the app that it would deny.
+        provides: Settings of the policy, by which ``synth`` finds the pods of the app that the policy would deny. Empty
+            without the action ``Deny``.
     """
 
     @checked
@@ -57,30 +63,34 @@ class DenyVisibleDevicesOverride(GpuObject):
         Args:
             scope: Chart, or a construct in one.
             id: Construct ID.
-            platform: Platform of the cluster, which must serve the policy.
+            platform: Platform of the cluster. Its Kubernetes release must be 1.30 or later.
             name: Name of the policy and its binding.
-            runtime_class: Name or object of the RuntimeClass that selects the NVIDIA runtime, or a list of them. By
-                default ``nvidia`` and the other classes of the GPU Operator, ``nvidia-cdi`` and ``nvidia-legacy``.
-            require_gpu_request: Whether to deny a pod with such a runtime class if no container requests a GPU
-                resource. The policy accepts the GPU resources that the device plugin of the app advertises. Without a
-                device plugin in the app, it accepts all NVIDIA GPU resources. CUDA images set
-                NVIDIA_VISIBLE_DEVICES=all, so a pod without a request sees every GPU of its node, and its manifest does
-                not show this. The policy then also denies a pod with such a class that sets ``nodeName``: the kubelet
-                drops a request for an extended resource that its node does not have, and starts the pod.
-            deny_env_from: Whether to deny ``envFrom`` in pods with such a runtime class, in containers that do not set
-                NVIDIA_VISIBLE_DEVICES themselves. A policy cannot read the ConfigMap or Secret. False by default,
-                because many images take their configuration this way.
-            excluded_namespaces: Names or ``GpuNamespace`` objects of namespaces that the policy exempts. By default
-                those of the system and of the device plugin, whose pods must see every GPU.
-            validation_actions: Actions for a pod that breaks the policy. ``Deny`` rejects it, ``Warn`` warns the
-                client, and ``Audit`` writes to the audit log.
+            runtime_class: Name or object of a RuntimeClass that selects the NVIDIA runtime, or a list of such
+                RuntimeClasses. The default is ``nvidia``, ``nvidia-cdi`` and ``nvidia-legacy``, as in the GPU Operator.
+            require_gpu_request: Whether to deny a pod with such a runtime class if no container has a limit on a GPU
+                resource. CUDA images set NVIDIA_VISIBLE_DEVICES=all, so a pod without a GPU limit sees every GPU of its
+                node. If the app contains a device plugin, only the resources that this device plugin advertises count
+                as GPU resources. Otherwise, all NVIDIA GPU resources count.
+
+                If True, the policy also denies a pod that has such a runtime class and sets ``nodeName``. On a node
+                without GPU resources, the kubelet starts this pod and ignores its GPU request.
+            deny_env_from: Whether to deny containers with ``envFrom`` in pods with such a runtime class. The ConfigMap
+                or Secret can set NVIDIA_VISIBLE_DEVICES, and a policy cannot read these objects. The policy accepts
+                a container that sets this variable in ``env``. False by default, because many images take their
+                configuration from ``envFrom``.
+            excluded_namespaces: Names or ``GpuNamespace`` objects of namespaces that the policy exempts. The default is
+                ``kube-system`` and ``nvidia-gpu-operator``. The device plugin, which runs in ``nvidia-gpu-operator``,
+                must see every GPU.
+            validation_actions: Actions of the API server for a pod that breaks the policy. ``Deny`` rejects the pod,
+                ``Warn`` warns the client, and ``Audit`` writes to the audit log.
 
         Raises:
-            GpuConstructsError: If the platform does not serve the policy, if a name is invalid, or if the actions are
-                empty, repeat an action, or combine Deny and Warn, which Kubernetes rejects.
+            GpuConstructsError: If the platform does not serve the policy, or if a name is invalid. Also raised if
+                ``validation_actions`` is empty, repeats an action, or contains both ``Deny`` and ``Warn``, which
+                Kubernetes rejects.
 
         Source: NVIDIA/nvidia-container-toolkit@v1.20.0:internal/config/image,
-        kubernetes/kubernetes:pkg/kubelet/kubelet_pods.go (the plugin's variables come before the pod's),
+        kubernetes/kubernetes:pkg/kubelet/kubelet_pods.go (variables of the device plugin come before those of the pod),
         kubernetes/kubernetes:pkg/kubelet/lifecycle/predicate.go, removeMissingExtendedResources
         """
         fields.dns_subdomain("name", name)
@@ -122,7 +132,10 @@ class DenyVisibleDevicesOverride(GpuObject):
 
 
 def _advertised(app: Construct) -> Sequence[str]:
-    """Return the GPU resources of the app's device plugins, or all NVIDIA GPU resources if the app has no plugin."""
+    """Return the names of the GPU resources that the device plugins of the app advertise.
+
+    If the app has no device plugin, return ``GPU_RESOURCES``, which matches all NVIDIA GPU resources.
+    """
     names = {
         name
         for construct in app.node.find_all()
